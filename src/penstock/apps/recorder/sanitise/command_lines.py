@@ -15,7 +15,7 @@ from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 _URL_TRIGGER = (
     r"://[^\s/@:\"'<>\x60\\]*:[^\s/\"'<>\x60\\]+@|://[\w-]{20}[\w-]*@"
-    r"|[\w.-]:[^\s@:/\"']{4,64}@(?:tcp|udp|unix)\("
+    r"|[\w.-]:[^\s@:/\"']+@(?:tcp|udp|unix)\("
     r"|[?&](?:appid|_?csrf\w*|xsrf\w*|authenticity_token|code|ticket|sid)=[\w%.~+/-]{16}"
     r"|\b(?:infura\.io/v3|alchemy(?:api)?\.(?:io|com)/v2|quiknode\.pro)/[\w-]{20}"
     r"|(?:^|[\s\"'])-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}[\"']?"

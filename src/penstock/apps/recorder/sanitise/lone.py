@@ -133,10 +133,12 @@ def _is_private(value: bytes) -> bool:
     return b"PRIVATE" in a2b_base64(whole[: len(whole) & ~3])
 
 
-def shape(data: bytes, start: int, _: int) -> Found | None:
+def shape(data: bytes, start: int, end: int) -> Found | None:
     """Something whose shape says all."""
-    groups = _SHAPE.groups(data, start, min(len(data), start + 4_096))
-    if groups is None:
+    begin = max(0, start - _BACK.get(data[start : start + 1], 0))
+    begin = _SHAPE.search(data, begin, min(len(data), end + 4_096))[0]
+    groups = _SHAPE.groups(data, begin, min(len(data), begin + 4_096)) if begin >= 0 else None
+    if groups is None or begin > end:
         return None
     span = next(each for each in groups[1:] if each != NOWHERE)
     value = data[slice(*span)]
@@ -147,7 +149,14 @@ def shape(data: bytes, start: int, _: int) -> Found | None:
     return (*span, "secret-shape", "SECRET", 0.9)
 
 
-# The search need not read to the end of what it found.
-_SHAPE_TRIGGER = "|".join(_SHAPES).replace("{20,}", "{20}")
+# The search asks for just enough to be rare.
+_SHAPE_TRIGGER = (
+    r"\$argon2|\$scrypt\$|pbkdf2_sha|-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}\b|:[0-9a-fA-F]{32}:::"
+    r"|\*[0-9A-F]{40}\b|dockerconfigjson|accounts[\"']?\s*[:=]\s*\[|[\"']\.(?i:equals)"
+    r"|sonar\.login|LS0tLS1CRUdJTi|\{S?SHA| (?:SHA|MD5|AES|DES)[-0-9]* \"|\bS[UAOCN][A-Z2-7]{56}\b"
+    r"|cloudflared |\br[ow]community6? |stats auth |AUTH PLAIN | : (?:PSK|EAP|XAUTH) \"|USERPWD,"
+)
+_BACK = {b"-": 12, b":": 42, b'"': 66, b"'": 66}
+"""How far before its sign a shape may begin."""
 
 FAMILIES = ((_LONE_TRIGGER, lone), (_SHAPE_TRIGGER, shape))

@@ -25,8 +25,8 @@ _PROSE_TRIGGER = (
     r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
-    r"|[a-z](?-i:Password)[ \t]|[-*] [^\n:]{1,40}: [\w.@-]+ / [^\s/\"']{8}"
-    r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]{0,30} / [^\s/\"']{6}"
+    r"|[a-z](?-i:Password)[ \t]|[-*] [^\n:]+: [\w.@-]+ / [^\s/\"']{8}"
+    r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]* / [^\s/\"']{6}"
     r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
     r"(?:[^\s]+\n)?[^\s]{10}"
     r"|\b(?i:pdo|__construct|mysqli|\w*client(?:\.new)?|\w*session|\w*datasource|\w*mailer"
@@ -135,6 +135,8 @@ _PAIR_OF_TEXTS = Pattern(
 
 def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
     """What a sentence points at: `the password for staging is …`, `login: admin / …`, a list."""
+    if not amount(data[start : stop + _NEAR], _TELLING):
+        return None
     after = end if data[end - 1] in _OF_WORDS else end - 1
     following = data[after : after + 6].split(b" ", 2)
     if len(following) > 2 and not following[0] and following[1] in _PREPOSITIONS:
@@ -224,6 +226,8 @@ def _changed(data: bytes, start: int, stop: int) -> Found | None:
     return groups[1][0], groups[1][0] + len(value), "told-secret", "PASSWORD", 0.8
 
 
+_TELLING = FIGURES + b"\"'"
+"""Without a digit or a quote, nothing near a word is pointed at."""
 _OF_WORDS = frozenset(WORD | set(range(128, 256)))
 _FOREIGN = (b"passe", b"clave", b"senha", b"parola", b"wachtwoord", b"haslo", b"mdp")
 

@@ -56,7 +56,10 @@ def model() -> Generator[str, None, None]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Nobody reads it."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    class Service(ThreadingHTTPServer):
+        request_queue_size = 128  # a batch comes at once
+
+    with Service(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         try:
             yield f"http://127.0.0.1:{server.server_port}/"

@@ -221,3 +221,17 @@ def test_a_private_key_in_base64_is_known_wherever_it_is_cut(
     assert sanitiser.text(f"client-key-data: {armour}").findings, armour
     shown = b64encode(b"-----BEGIN CERTIFICATE-----\nMIIDITCCAgmgAwIB").decode()[:length]
     assert not sanitiser.text(f"client-certificate-data: {shown}").findings
+
+
+def test_what_comes_again_and_again_hides_nothing_else(sanitiser: Sanitiser) -> None:
+    secret = "q" * 20 + "R7" * 10
+    text = "insert into a values (1)\n" * 100 + "AK" + f"IAQWERTZUIOPASDFGH,{secret}"
+    assert secret not in sanitiser.text(text).text
+
+
+def test_of_a_file_of_secrets_none_is_left(sanitiser: Sanitiser) -> None:
+    secrets = [f"walrus-{number:06}-heron" for number in range(20_000)]
+    text = "name,password\n" + "".join(f"ada,{secret}\n" for secret in secrets)
+    left = sanitiser.text(text).text
+    assert "walrus" not in left
+    assert left.count("ada") == len(secrets)

@@ -5,7 +5,7 @@ from penstock.apps.recorder.sanitise.names import LENIENT, Kind, is_secret, kind
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 _SIGN = Pattern(
-    r"PRIVATE KEY|PuTTY-User-Key-File|\bSecret\b|\.data\b|A[KS]IA[A-Z2-7]{4}|(?i:insert into)"
+    r"PRIVATE KEY|PuTTY-User-Key-File|\bSecret\b|\.data\b|A[KS]IA[A-Z2-7]{4}|(?i:insert\s+into)"
     r"|chpasswd"
 )
 MANY = 64
@@ -24,7 +24,7 @@ def documents(data: bytes) -> list[Found]:
         at = span[1]
     else:
         signs.update(_LOOKS)  # one of them comes again and again: any other may be there, too
-    for look in {_LOOKS.get(sign, _aws_pairs) for sign in signs}:
+    for look in {_LOOKS[sign] for sign in signs}:
         found += look(data)
     return found
 
@@ -135,7 +135,7 @@ _HEAD = Pattern(
     r"|api[_ -]?key|pin)[ \t\"]*(?:[|,;\t\r\n]|$)"
 )
 _RULE = frozenset(b"|-:+= \t\r")
-MOST_ROWS, LONGEST_ROW = 2_000, 2_000
+LONGEST_ROW = 2_000
 
 
 def _tables(data: bytes) -> list[Found]:
@@ -155,7 +155,7 @@ def _table(data: bytes, begin: int, end: int, found: list[Found]) -> int:
     heads = data[max(at, begin - LONGEST_ROW) : stop].split(between)
     named = (kind_of(cell.strip(b' \t"\r').replace(b" ", b"_")) for cell in heads)
     kinds = {place: kind for place, kind in enumerate(named) if kind}
-    for _ in range(MOST_ROWS):
+    while stop < len(data):
         at, stop = stop + 1, _line_end(data, stop + 1)
         row = data[at:stop]
         if _RULE.issuperset(row) and row.strip():
@@ -197,10 +197,7 @@ def _inserts(data: bytes) -> list[Found]:
         names = data[slice(*groups[1])].split(b",") if groups else []
         kinds = [kind_of(name.strip(b" \t\r\n\"'`[]")) for name in names]
         at = span[1]
-        for _ in range(MOST_ROWS):
-            row = _TUPLE.groups(data, at, limit)
-            if row is None:
-                break
+        while (row := _TUPLE.groups(data, at, limit)) is not None:
             at = row[0][1]
             found += _values(data, *row[1], kinds)
     return found
@@ -257,5 +254,7 @@ _LOOKS = {
     b".DAT": _answers,
     b"INSE": _inserts,
     b"CHPA": _lists,
+    b"AKIA": _aws_pairs,
+    b"ASIA": _aws_pairs,
 }
-"""By how the sign of it begins; any other is a key of a cloud."""
+"""By how the sign of it begins."""

@@ -136,7 +136,7 @@ def _is_private(value: bytes) -> bool:
 def shape(data: bytes, start: int, end: int) -> Found | None:
     """Something whose shape says all."""
     begin = max(0, start - _BACK.get(data[start : start + 1], 0))
-    begin = _SHAPE.search(data, begin, min(len(data), end + 4_096))[0]
+    begin = _SHAPE.search(data, begin, min(len(data), end + 256))[0]
     groups = _SHAPE.groups(data, begin, min(len(data), begin + 4_096)) if begin >= 0 else None
     if groups is None or begin > end:
         return None

@@ -41,8 +41,6 @@ PASSES = 6
 PATIENCE = 32
 REACH = 2_048
 DEEPEST = 200
-
-
 SHORT = 64
 MOST_HARMLESS = 4_096
 
@@ -307,10 +305,11 @@ class Sanitiser:
         self, cleaned: bytes, data: bytes, found: list[Found], findings: list[Finding]
     ) -> bytes:
         """Without what was a secret once and stands there again, where nothing tells of it."""
-        for each in found:
-            value = data[each[0] : each[1]]
+        values = {data[each[0] : each[1]]: each for each in found if each[3] not in _PERSONAL}
+        looks = EVERYWHERE // max(1, len(cleaned))
+        for value, each in list(values.items())[:looks]:
             plain = value.isalpha() or value.isdigit() or len(value) < SURE
-            if not plain and each[3] not in _PERSONAL and value in cleaned:
+            if not plain and value in cleaned:
                 cleaned = cleaned.replace(value, self._mark(each, value, findings).encode())
         return cleaned
 
@@ -329,6 +328,8 @@ class Sanitiser:
 
 SURE = 10
 """A shorter secret may well be a word, or a part of one, elsewhere."""
+EVERYWHERE = 64 << 20
+"""So many bytes are looked through for what was found: a file may hold thousands of secrets."""
 _PERSONAL = frozenset(
     (
         "EMAIL", "PHONE", "IP_ADDRESS", "MAC_ADDRESS", "HOSTNAME", "USER", "NATIONAL_ID", "IBAN",

@@ -17,6 +17,7 @@ processes of a machine share.
 import asyncio
 import inspect
 import json
+import os
 import random
 import sys
 import threading
@@ -99,8 +100,12 @@ class Peer:
 
 
 def say(document: Any) -> None:
-    sys.stdout.write(json.dumps(document) + "\n")
-    sys.stdout.flush()
+    """Tell whoever started us, where nothing that a library prints can come between."""
+    os.write(_told, (json.dumps(document) + "\n").encode())
+
+
+_told = os.dup(1)
+os.dup2(2, 1)
 
 
 def batches(jobs: int, size: int = BATCH) -> Iterator[int]:

@@ -157,6 +157,15 @@ async def test_a_job_is_found_by_the_beginning_of_its_id(app: Penstock, clock: F
             await find_id(app.store, nothing)
 
 
+async def test_a_job_is_found_by_the_beginning_of_its_id_even_if_it_is_the_last_that_begins_so(
+    app: Penstock, clock: FakeClock
+) -> None:
+    job_id = derived_id(clock.now(), "seed")[:-2] + "ZZ"
+    await app.store.jobs.enqueue([NewJob(id=job_id, type="work")])
+    assert await find_id(app.store, job_id[:-1]) == job_id
+    assert await find_id(app.store, job_id[:-2]) == job_id
+
+
 async def test_the_steps_after_a_job_are_counted_and_the_next_of_its_order_is_none(
     app: Penstock,
 ) -> None:

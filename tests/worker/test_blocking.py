@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -207,3 +209,33 @@ async def test_a_worker_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None
         await work.enqueue()
         await drain(app)
     assert looked.is_set()
+
+
+GARBAGE_THAT_WANTS_THE_LOCK = """
+import gc
+import threading
+
+from penstock.worker.blocking import frame_of
+
+released = threading.Event()
+
+def deep(level):
+    return deep(level - 1) if level else released.wait()
+
+for _ in range(8):
+    threading.Thread(target=deep, args=(20,), daemon=True).start()
+gc.disable()
+gc.collect()
+ring = type("Ring", (), {})()
+ring.itself, ring.of_threads = ring, threading.local()
+ring.of_threads.value = 1
+del ring
+gc.set_threshold(gc.get_count()[0] + 5)
+gc.enable()
+assert frame_of(threading.get_ident()) is not None
+assert gc.isenabled()
+"""
+
+
+def test_looking_where_a_thread_is_does_not_stand_still_when_garbage_is_collected() -> None:
+    subprocess.run([sys.executable, "-c", GARBAGE_THAT_WANTS_THE_LOCK], check=True, timeout=60)

@@ -187,9 +187,12 @@ async def find_id(store: "Store", prefix: str) -> str:
     if is_id(wanted):
         return wanted
     # Ids grow with time, so that those that begin alike stand together.
-    where = JobFilter(before=wanted.ljust(ID_LENGTH, "Z")[:ID_LENGTH], limit=_LIKELY)
-    found = await store.reader.search_ids(where) if wanted else FoundIds([], None)
+    last = wanted.ljust(ID_LENGTH, "Z")[:ID_LENGTH]
+    found = FoundIds([], None)
+    if wanted:
+        found = await store.reader.search_ids(JobFilter(before=last, limit=_LIKELY))
     ids = [each for each in found.ids if each.startswith(wanted)]
+    ids += [job.id for job in await store.reader.get([last])]  # which `before` leaves out
     if len(ids) > 1:
         raise AmbiguousId(prefix, ids[:MOST_NAMED])
     if not ids:

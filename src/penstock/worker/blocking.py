@@ -1,12 +1,14 @@
 """Names the handler that blocks the event loop, while it does, from a thread of its own."""
 
 import asyncio
+import gc
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
+from types import FrameType
 
 import structlog
 
@@ -81,8 +83,7 @@ class LoopWatch:
         if blocked < BLOCKED_SECONDS or blocked < self._next_telling():
             return
         self._told_after = blocked
-        frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
-        frame = frames.get(self._loop_thread)
+        frame = frame_of(self._loop_thread)
         stack = [] if frame is None else _inner(traceback.extract_stack(frame))
         where = _place(stack)
         guilty = self._guilty()
@@ -113,6 +114,26 @@ class LoopWatch:
             before, looked_at = looked_at, self._clock()
             if looked_at - before < BLOCKED_SECONDS:  # else the whole process was frozen
                 self.look()
+
+
+_one_at_a_time = threading.Lock()
+
+
+def frame_of(thread: int) -> FrameType | None:
+    """Where a thread is.
+
+    Python up to 3.11 holds a lock while it looks, and stands still for ever if the garbage that it
+    collects meanwhile wants the same one.
+    """
+    with _one_at_a_time:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        finally:
+            if collects:
+                gc.enable()
+    return frames.get(thread)
 
 
 def _inner(stack: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:

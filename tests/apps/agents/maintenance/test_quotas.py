@@ -9,6 +9,7 @@ import pytest
 from penstock import Context, Penstock
 from penstock.apps.agents.extension import agents as extension
 from penstock.apps.agents.maintenance import counting
+from penstock.apps.agents.maintenance.check import give_back_lost
 from penstock.apps.agents.maintenance.counting import meter_of
 from penstock.apps.agents.maintenance.health import concerns, nearly_used_up, used_up
 from penstock.apps.agents.maintenance.quotas import (
@@ -307,7 +308,7 @@ async def test_a_call_reserves_before_and_settles_after(agents: Penstock) -> Non
         await reserve(agents, "north", {"tokens": 400, "money": 0.1})
     assert used(agents, "money") == 0.5, "what is refused reserves nothing"
     await settle(agents, first, {"tokens": 120, "money": 0.02})
-    await settle(agents, first, {})
+    await settle(agents, first, {"tokens": 120, "money": 0.02})
     assert used(agents, "tokens") == 120
     assert used(agents, "money") == pytest.approx(0.02)
     async with reserved(agents, "north", {"tokens": 400}) as took:
@@ -316,6 +317,23 @@ async def test_a_call_reserves_before_and_settles_after(agents: Penstock) -> Non
         async with reserved(agents, "north", {"tokens": 400}):
             raise ConnectionError
     assert used(agents, "tokens") == 200
+    assert rows(agents, "SELECT count(*) FROM agents_reservations") == [(0,)]
+
+
+async def test_what_was_given_back_as_lost_is_counted_once_when_it_is_settled_after_all(
+    agents: Penstock, clock: FakeClock
+) -> None:
+    made = await reserve(agents, "north", {"tokens": 700})
+    clock.advance(seconds=3_601)
+    assert await give_back_lost(agents, None) == 1
+    assert await give_back_lost(agents, None) == 0
+    assert used(agents, "tokens") == 0
+    await settle(agents, made, {"tokens": 120})
+    await settle(agents, made, {"tokens": 120})
+    assert used(agents, "tokens") == 120
+    await reserve(agents, "north", {"tokens": 1})
+    clock.advance(seconds=2 * 86_400)
+    assert await give_back_lost(agents, None) == 1
     assert rows(agents, "SELECT count(*) FROM agents_reservations") == [(0,)]
 
 

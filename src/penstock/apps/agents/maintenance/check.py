@@ -9,8 +9,8 @@ from penstock.apps.agents.maintenance.quotas import (
     Period,
     State,
     current,
+    give_back_in,
     quotas_of,
-    settle_in,
 )
 from penstock.apps.agents.maintenance.standing import Standing, act_on, noted
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LOST_MS = 3_600_000
 """A reservation that is older is of a call that nobody will settle."""
+FORGOTTEN_MS = 86_400_000
+"""Who settles a lost one after so long is not heard."""
 KEPT_MS = {Period.HOUR: 7 * 86_400_000, Period.DAY: 400 * 86_400_000}
 PAGE = 500
 
@@ -32,10 +34,12 @@ async def give_back_lost(app: "Penstock", tenant: str | None) -> int:
 
         def work(tx: Any, rows: list[tuple[str, str]] = rows) -> None:
             for reservation_id, owner in rows:
-                settle_in(tx, reservation_id, owner, {})
+                give_back_in(tx, reservation_id, owner)
 
         await app.transact(work)
         lost += len(rows)
+    forgotten = app.store.clock.now() - FORGOTTEN_MS
+    await app.transact(lambda tx: tx.agents.run("forget_reservations", (forgotten,)))
     return lost
 
 

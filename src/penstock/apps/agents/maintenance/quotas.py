@@ -214,7 +214,10 @@ async def reserve(app: "Penstock", tenant: str, measures: Mapping[str, float]) -
 
 
 async def settle(app: "Penstock", reservation: Reservation, used: Mapping[str, float]) -> None:
-    """Count what a call took in place of what was reserved for it; `{}` if it was not made."""
+    """Count what a call took in place of what was reserved for it; `{}` if it was not made.
+
+    Only the first time counts. What was given back as lost meanwhile is counted, up to a day later.
+    """
     took = _amounts(used)
     await app.transact(lambda tx: settle_in(tx, reservation.id, reservation.tenant_id, took))
 
@@ -232,12 +235,27 @@ def _amounts(measures: Mapping[str, float]) -> dict[str, float]:
 def settle_in(tx: Any, reservation_id: str, tenant: str, used: Mapping[str, float]) -> None:
     """The same in a unit of work."""
     text = tx.agents.value("take_reservation", (reservation_id,))
-    held: dict[str, tuple[str, float]] = {} if text is None else msgspec.json.decode(text)
+    if text is not None:
+        _count(tx, reservation_id, tenant, text, used)
+
+
+def give_back_in(tx: Any, reservation_id: str, tenant: str) -> None:
+    """Take a reservation for lost; it may still be settled."""
+    text = tx.agents.value("hold_reservation", (reservation_id,))
+    if text is not None:
+        _count(tx, reservation_id, tenant, text, {})
+        tx.agents.run("give_reservation_back", (reservation_id,))
+
+
+def _count(
+    tx: Any, reservation_id: str, tenant: str, reserved: str, used: Mapping[str, float]
+) -> None:
+    held: dict[str, tuple[str, float]] = msgspec.json.decode(reserved)
     quotas = quotas_of(tx, tenant)
     slot = slot_of(reservation_id)
     for name in sorted({*held, *used}):
-        period, reserved = held.get(name) or (period_of(name, quotas, tx.now), 0.0)
-        change = used.get(name, 0.0) - reserved
+        period, before = held.get(name) or (period_of(name, quotas, tx.now), 0.0)
+        change = used.get(name, 0.0) - before
         if change:
             tx.agents.run("add_usage", (tenant, name, period, slot, change))
 

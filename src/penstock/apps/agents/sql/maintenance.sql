@@ -81,9 +81,19 @@ INSERT INTO agents_reservations (id, tenant_id, amounts, created_at) VALUES (?, 
 -- name: take_reservation
 DELETE FROM agents_reservations WHERE id = ? RETURNING amounts;
 
+-- name: hold_reservation
+-- Locks it, and tells what it was for.
+UPDATE agents_reservations SET created_at = created_at WHERE id = ? RETURNING amounts;
+
+-- name: give_reservation_back
+UPDATE agents_reservations SET amounts = '{}' WHERE id = ?;
+
+-- name: forget_reservations
+DELETE FROM agents_reservations WHERE created_at < ? AND amounts = '{}';
+
 -- name: lost_reservations
 SELECT id, tenant_id FROM agents_reservations
-WHERE created_at < :before AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
+WHERE created_at < :before AND amounts <> '{}' AND (CAST(:tenant AS TEXT) IS NULL OR tenant_id = :tenant)
 ORDER BY created_at LIMIT :limit;
 
 -- name: begin_export

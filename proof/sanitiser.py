@@ -17,14 +17,28 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.apps.recorder.sanitise import Sanitiser
-from penstock.apps.recorder.sanitise.sanitiser import find
+from penstock.apps.recorder.sanitise.search import find
 
 CORPUS = Path(__file__).parent / "corpus"
-HALVES = ("blind", "own", "later", "wide", "everyday", "last")
+HALVES = (
+    "blind",
+    "own",
+    "later",
+    "wide",
+    "everyday",
+    "last",
+    "backend",
+    "breadth",
+    "moments",
+    "people",
+    "careless",
+    "alike",
+    "company",
+)
 PERSONAL = frozenset(
     (
         "email", "phone", "card", "iban", "national_id", "ip", "mac", "crypto_address",
-        "home_path", "hostname", "git_author",
+        "home_path", "hostname", "git_author", "credit_card", "ssn",
     )
 )  # fmt: skip
 WITHOUT_FORMAT = frozenset(("generic_secret", "cookie", "auth_header"))

@@ -76,6 +76,9 @@ def hostile() -> list[str]:
         "cat auth\n", "user / ", "account a / ", "$argon2id$", "AB1CD",
         "accounts: ['0x", "snmpwalk ", "lftp -u a,", "client('a',", "key abcd efgh ", "pw to ",
         "'abcdef'.equals(", "[REDACTED_A]'\n'", "mot de passe ", "secret 0 ", "a_pass  ", "pin | `",
+        "a1 ", "login abcdef1 ", "abc-def-ghi-", "pin ", "code is ", "2fa ", "seed ",
+        "words ", "1234 is your ", "key ab12 cd34 ab12 ", "oathtool ", "snmp community ",
+        "key = {0x12, ",
     )  # fmt: skip
     return [*map(chr, range(32, 127)), "\n", "\t", "é", *sorted(prefixes), *words]
 

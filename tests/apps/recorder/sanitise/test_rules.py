@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from penstock.apps.recorder.sanitise import Sanitiser
+from penstock.apps.recorder.sanitise import Sanitiser, likely, weights
 from penstock.apps.recorder.sanitise.tokens import TOKENS
 from proof.corpus.own.values import VALUES, tokens
 from proof.sanitiser import has_format, is_secret, measure
@@ -31,9 +31,16 @@ def test_the_corpus_is_sanitised_as_well_as_it_was(half: str) -> None:
     ("part", "recall", "precision"),
     [
         ("later", 0.985, 0.985),
-        ("wide", 0.97, 0.96),
+        ("wide", 0.98, 0.96),
         ("everyday", 0.99, 0.9),
-        ("last", 0.965, 0.95),
+        ("last", 0.985, 0.95),
+        ("backend", 0.96, 0.89),
+        ("breadth", 0.93, 0.91),
+        ("moments", 0.96, 0.92),
+        ("people", 0.965, 0.9),
+        ("careless", 0.87, 0.9),
+        ("alike", 0.96, 0.84),
+        ("company", 0.97, 0.885),
     ],
 )
 def test_lines_by_others_are_sanitised_as_well_as_they_were(
@@ -235,3 +242,88 @@ def test_of_a_file_of_secrets_none_is_left(sanitiser: Sanitiser) -> None:
     left = sanitiser.text(text).text
     assert "walrus" not in left
     assert left.count("ada") == len(secrets)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("alarm PIN is 279330, key box is open", "alarm PIN is [REDACTED_PIN], key box is open"),
+        ("the sms came, code is 716932, go on", "the sms came, code is [REDACTED_PIN], go on"),
+        ("what's the passcode?\nPriya: 818555\n", "what's the passcode?\nPriya: [REDACTED_PIN]\n"),
+        ("Your one-time code: 707 635", "Your one-time code: [REDACTED_PIN]"),
+        ("148907 is your verification code", "[REDACTED_PIN] is your verification code"),
+        (
+            "the password is my birthday 11051994.",
+            "the password is my birthday [REDACTED_PASSWORD].",
+        ),
+        (
+            'its passphrase is "river purple castle sunset" (with blanks)',
+            'its passphrase is "[REDACTED_PASSWORD]" (with blanks)',
+        ),
+        (
+            "my seed is 'zebra orbit idle saddle dolphin dance cat hockey elbow wagon oak tent'",
+            "my seed is '[REDACTED_PASSWORD]'",
+        ),
+        (
+            "Enter this key instead:\n\n  jw3x 2fbw ebqf zky5\n",
+            "Enter this key instead:\n\n  [REDACTED_SECRET]\n",
+        ),
+        (
+            "$ openssl rand -hex 16\n822b632da5cfd1a69b47a858061e2184",
+            "$ openssl rand -hex 16\n[REDACTED_SECRET]",
+        ),
+        ("REVALIDATE_TOKEN=marble.lantern.rocket.yellow", "REVALIDATE_TOKEN=[REDACTED_TOKEN]"),
+    ],
+)
+def test_codes_and_phrases_go(sanitiser: Sanitiser, text: str, left: str) -> None:
+    assert sanitiser.text(text).text == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the error code is 500123 and the exit code is 137",
+        "the PIN expires after 300000 ms, the OTP is valid for 3600 seconds",
+        "zip code 10115, country code 0049",
+        "my password is the name of that film about the city of angels and all the people there",
+        "pin the build to version 20240611",
+        "2fa is on, mfa is off",
+    ],
+)
+def test_other_numbers_and_sentences_stay(sanitiser: Sanitiser, text: str) -> None:
+    assert sanitiser.text(text).text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("log in to the router with admin and Tiger.dragon8, then reboot it", "Tiger.dragon8"),
+        ("for prod it's the same user but Jf2?9d0l~=E-Z+DY", "Jf2?9d0l~=E-Z+DY"),
+        ("i set the vpn thing to Daisy68! last week", "Daisy68!"),
+        (
+            "L\u00f6senordet till databasen \u00e4r Hemlig2019! och anv\u00e4ndaren heter iyer",
+            "Hemlig2019!",
+        ),
+    ],
+)
+def test_a_word_that_is_likely_a_secret_goes(sanitiser: Sanitiser, text: str, secret: str) -> None:
+    cleaned = sanitiser.text(text).text
+    assert secret not in cleaned
+    assert cleaned.count("[REDACTED_") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class OAuth2PasswordBearer: uses sha256 and utf8, see RFC6749",
+        "def test_login_with_password_123(user1): assert token.type2 == 'IDENT'",
+        "the access log of web01 shows user agents of Mozilla5.0 and HTTP2",
+        "add a foreign key fk_a3cb to table2 and connect it to index_v2",
+    ],
+)
+def test_words_of_code_that_only_look_like_one_stay(sanitiser: Sanitiser, text: str) -> None:
+    assert sanitiser.text(text).text == text
+
+
+def test_there_is_a_weight_for_every_trait() -> None:
+    assert len(weights.WEIGHTS) == likely.SIZE

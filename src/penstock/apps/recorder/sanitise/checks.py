@@ -5,6 +5,8 @@ Everything here works on bytes, as the scanner does, and imports nothing that ta
 
 from math import log2
 
+from penstock.apps.recorder.sanitise.pattern import NOWHERE, Pattern
+
 DIGITS = frozenset(b"0123456789")
 LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 WORD = LETTERS | DIGITS
@@ -197,19 +199,18 @@ _TEMPLATES = (
     (b"@", b"@"), (b"{", b"}"), (b"[", b"]"), (b"__", b"__"), (b"%(", b")s"), (b"*", b"*"),
 )  # fmt: skip
 
-_STANDING_FOR = (
-    b"your", b"example", b"placeholder", b"changeme", b"change-me", b"change_me", b"changeit",
-    b"redacted", b"replace", b"insert", b"dummy", b"sample", b"xxxxxx", b"......", b"fill_in",
-    b"fill-in", b"goes-here", b"goes_here", b"todo", b"not-a-real", b"notareal", b"not_a_real",
-    b"enter_", b"enter-", b"<your", b"secret-here", b"key-here", b"key_here", b"token-here",
-    b"token_here", b"fake", b"\xe2\x80\xa6",
-)  # fmt: skip
+_VARIABLE = Pattern(r"\$(?:[A-Za-z_][\w.:\[\]>-]*|[{(].*)")
+_STANDING_FOR = Pattern(
+    r"(?i)your|example|placeholder|change[-_]?me|changeit|redacted|replace|insert|dummy|sample|xxxxxx"
+    r"|\.\.\.\.\.\.|fill[-_]in|goes[-_]here|todo|not[-_]?a[-_]?real|enter[-_]|(?:secret|key)-here"
+    r"|(?:key|token)_here|token-here|fake|\xe2\x80\xa6"
+)
 
 
 def placeholder(value: bytes) -> bool:
     """Tell whether a value only stands for one: `${TOKEN}`, `<password>`, `xxxx`, `your-key`."""
     if value[:1] == b"$" and (value[1:2].isalpha() or value[1:2] in (b"_", b"{", b"(")):
-        return not value.startswith((b"$2", b"$1$", b"$5$", b"$6$"))
+        return _VARIABLE.whole(value)
     for first, last in _TEMPLATES:
         if value.startswith(first) and value.endswith(last) and len(value) > len(first):
             return True
@@ -217,8 +218,7 @@ def placeholder(value: bytes) -> bool:
         return True
     if len(set(value)) < 3 and not value.isdigit():
         return True
-    lowered = value.lower()
-    return any(each in lowered for each in _STANDING_FOR)
+    return _STANDING_FOR.search(value, 0, len(value)) != NOWHERE
 
 
 def made_up(body: bytes) -> bool:

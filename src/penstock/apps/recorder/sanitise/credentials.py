@@ -91,12 +91,10 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     sign = data[close_end:after].strip()
     closed = close_end > close_start
     quoted = tick_start >= 0
-    if sign == b"," and data[begin:name_end] == b"auth":
-        return None  # the first of a pair of names, as in a list of migrations
-    if _is_told_public(data, begin, data[begin:name_end]):
+    if _is_told_public(data, begin, data[begin:name_end]) or _is_no_name(
+        data, begin, name_end, sign, after
+    ):
         return None
-    if data[begin - 4 : begin] == b"--- ":
-        return None  # what Go says of a test that has passed
     if not _joins(data, begin, sign, closed=closed, quoted=quoted):
         return None
     value_start = tick_end if quoted else after
@@ -111,6 +109,18 @@ def named(data: bytes, start: int, __: int) -> Found | None:
     )
     prose = sign == b"" or sign.startswith((b"is", b"was"))
     return _judged(data, value_start, value_end, kind, sign, quoted=quoted, prose=prose)
+
+
+def _is_no_name(data: bytes, begin: int, name_end: int, sign: bytes, after: int) -> bool:
+    """Tell a name in another place: of a variable that must be set, of a user, of a migration."""
+    name, before = data[begin:name_end], data[max(0, begin - 4) : begin]
+    if before.endswith(b"${") and sign == b":" and data[after : after + 1] == b"?":
+        return True  # what a shell says if the variable is not set
+    if sign == b"(" and name.endswith((b"PSCredential", b"NetworkCredential")):
+        return True  # the first of two is the user
+    if sign == b"," and name == b"auth":
+        return True  # the first of a pair of names, as in a list of migrations
+    return before == b"--- "  # what Go says of a test that has passed
 
 
 def _is_told_public(data: bytes, begin: int, name: bytes) -> bool:

@@ -5,8 +5,8 @@ from penstock.apps.recorder.sanitise.names import LENIENT, Kind, is_secret, kind
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 _SIGN = Pattern(
-    r"PRIVATE KEY|PuTTY-User-Key-File|\bSecret\b|\.data\b|A[KS]IA[A-Z2-7]{4}|(?i:insert\s+into)"
-    r"|chpasswd"
+    r"PRIVATE KEY|OpenVPN Static|PuTTY-User-Key-File|\bSecret\b|\.data\b|A[KS]IA[A-Z2-7]{4}"
+    r"|(?i:insert\s+into)|chpasswd"
 )
 MANY = 64
 
@@ -30,11 +30,13 @@ def documents(data: bytes) -> list[Found]:
 
 
 _BEGIN = Pattern(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"|-----BEGIN OpenVPN Static key V1-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY"
     r"|PuTTY-User-Key-File"
 )
 _END = Pattern(
-    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|---- END SSH2|Private-MAC: \w+"
+    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|-----END OpenVPN Static key V1-----"
+    r"|---- END SSH2|Private-MAC: \w+"
 )
 _BODY = Pattern(r"(?:[A-Za-z0-9+/=\s]|\\[nr])*")
 _FILLED = Pattern(r"[A-Za-z0-9+/=]{16}")
@@ -250,6 +252,7 @@ def _aws_pairs(data: bytes) -> list[Found]:
 _LOOKS = {
     b"PRIV": _private_keys,
     b"PUTT": _private_keys,
+    b"OPEN": _private_keys,
     b"SECR": _kubernetes,
     b".DAT": _answers,
     b"INSE": _inserts,

@@ -1,7 +1,7 @@
 """Secrets that nothing around them tells of: long words that no person and no compiler writes."""
 
 from penstock.apps.recorder.sanitise.checks import WORD, back, entropy, placeholder
-from penstock.apps.recorder.sanitise.names import FIGURES, amount, speaks_for_itself
+from penstock.apps.recorder.sanitise.names import FIGURES, amount, kind_of, speaks_for_itself
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 # Twice a letter behind a digit, and a capital behind a small letter: a name has no such mixture.
@@ -21,9 +21,14 @@ _AN_ID = Pattern(
 )
 """What a service calls something, or what a file begins with that was written as base64."""
 _PUBLISHED = Pattern(
-    r"(?i).*(?:id|ids|hash|sha[0-9]*|checksum|digest|commit|integrity|public|pub|pubkey|rev|revision"
-    r"|fingerprint|cursor|etag|sum|version|ref|uuid|guid|nonce|slug|resolved|build|image|content"
-    r"|signature|thumbprint|certificate|cert|page|accessor|x|y|n|iv|tag|kid)[ _-]?(?:key|token)?$"
+    r"(?i)(?:.*(?:id|ids|id-[0-9]|md5|hash|sha[0-9]*|checksum|digest|commit|integrity|public"
+    r"|pub|pubkey|revision"
+    r"|fingerprint|cursor|etag|version|uuid|guid|nonce|slug|resolved|signature|thumbprint"
+    r"|certificate|cert|accessor)|(?:.*[^a-z])?(?:rev|sum|ref|build|image|content|page|x|y|n|iv|tag"
+    r"|kid))[ _-]?(?:key|token)?$"
+)
+_TOLD_PUBLIC = Pattern(
+    r"(?i)public.?key[\"']?[ :=]{1,4}[\"']?$|ssh-[a-z0-9-]+ (?:[0-9]{3,4} )?$|peer: $"
 )
 _REACH = 48
 
@@ -40,14 +45,26 @@ def lone(data: bytes, start: int, end: int) -> Found | int | None:
     word = value.rstrip(b"=")
     if entropy(word) < 3.8 or not speaks_for_itself(word.translate(None, b"+")):
         return end
-    if _AN_ID.whole(word):
-        return end
-    if placeholder(value) or _is_published(data, begin) or _is_wrapped(data, begin, stop):
+    if placeholder(value) or is_public(data, begin, stop):
         return end
     return begin, stop, "lone-secret", "SECRET", 0.6
 
 
+def is_public(data: bytes, begin: int, stop: int) -> bool:
+    """Tell whether a long random word is an id, a checksum, or a part of something public."""
+    return (
+        (_AN_ID.whole(data[begin:stop].rstrip(b"=")) and not _is_named_secret(data, begin))
+        or _is_published(data, begin)
+        or _is_wrapped(data, begin, stop)
+    )
+
+
 _EQUALS = ord("=")
+
+
+def _is_named_secret(data: bytes, begin: int) -> bool:
+    name = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1].rstrip(b" \t\"'`=:")
+    return kind_of(name[max(name.rfind(each) for each in (b" ", b'"', b"'")) + 1 :]) is not None
 
 
 def _stands_alone(data: bytes, begin: int, stop: int) -> bool:
@@ -64,15 +81,23 @@ def _stands_alone(data: bytes, begin: int, stop: int) -> bool:
 
 def _is_wrapped(data: bytes, begin: int, stop: int) -> bool:
     """Tell a line of something long, such as a certificate."""
-    if (
-        stop - begin >= 60
-        and data[begin - 1 : begin] in (b"", b"\n")
-        and (data[stop : stop + 1] in (b"", b"\r", b"\n"))
+    if stop - begin >= 60 and (
+        _is_line(data, data.rfind(b"\n", 0, max(0, begin - 1)) + 1, begin - 1)
+        or _is_line(data, stop + 1, data.find(b"\n", stop + 1))
     ):
         return True
     lowest = max(0, begin - 8_192)
     opened = data.rfind(b"-----BEGIN ", lowest, begin)
     return opened >= 0 and data.rfind(b"-----END ", lowest, begin) < opened
+
+
+def _is_line(data: bytes, begin: int, stop: int) -> bool:
+    """Tell whether what stands before or behind is another line of the same."""
+    line = data[begin : stop if stop >= 0 else len(data)].strip()
+    return len(line) >= 40 and _OF_BASE64.whole(line)
+
+
+_OF_BASE64 = Pattern(r"[A-Za-z0-9+/_=-]+")
 
 
 _NO_SECRETS = (b"://", b"?", b"base64,", b"|1|", b"ENC[", b"vault:")
@@ -88,6 +113,8 @@ def _is_published(data: bytes, begin: int) -> bool:
     if word.endswith(b"h1:") or any(each in word for each in _NO_SECRETS):
         return True
     before = data[max(0, begin - _REACH) : begin].rsplit(b"\n", 1)[-1]
+    if _TOLD_PUBLIC.search(before, 0, len(before)) != NOWHERE:
+        return True
     name = before.rstrip(b" \t\"'`=:([{>").rsplit(b",", 1)[-1].rsplit(b"{", 1)[-1]
     name = name[max(name.rfind(each) for each in (b"'", b'"', b"\t", b";", b"&", b" ")) + 1 :]
     return _PUBLISHED.whole(name)
@@ -96,7 +123,10 @@ def _is_published(data: bytes, begin: int) -> bool:
 # Shapes that nothing else has
 
 _SHAPES = (
-    r"\$argon2(?:id|i|d)\$[^\s\"']{20,}|\$scrypt\$[^\s\"']{20,}|pbkdf2_sha(?:1|256|512)\$[^\s\"']{20,}",
+    (
+        r"\$argon2(?:id|i|d)\$[^\s\"']{20,}|\$scrypt\$[^\s\"']{20,}|pbkdf2_sha(?:1|256"
+        r"|512)\$[^\s\"']{20,}"
+    ),
     r"\b[A-Z0-9]{5}(?:-[A-Z0-9]{5}){4}\b",
     r":[0-9]{1,6}:([0-9a-fA-F]{32}:[0-9a-fA-F]{32}):::",
     r"\*[0-9A-F]{40}\b",
@@ -114,6 +144,19 @@ _SHAPES = (
     r"AUTH PLAIN ([A-Za-z0-9+/]{8,}={0,2})",
     r" : (?:PSK|EAP|XAUTH) \"([^\"\n]{6,128})\"",
     r"USERPWD, {0,4}\"[^\":\n]{1,64}:([^\"\n]{4,128})\"",
+    r"define\([ ]?[\"'][A-Z_]{0,24}(?:KEY|SALT)[\"'],\s{0,12}'([^'\n]{32,100})'",
+    r"\b(?:[0-9]{6}-){7}[0-9]{6}\b",
+    r"\bc[ks]_[0-9a-f]{40}\b",
+    r"_\|WARNING:-DO-NOT-SHARE-THIS[^\s\"']{20,}",
+    r"pre-shared-key (?:(?:ascii-text|local|remote|hexadecimal|[0-9]) ){0,2}\"?([^\s\"]{6,128})",
+    r"snmp(?:-server)? community \"?([^\s\"]{4,64})",
+    r"\b(?:password|secret|key) [0579] ([^\s\"]{5,128})",
+    r"oathtool [^\n]{0,60}?\b([A-Z2-7]{16,64})\b",
+    (
+        r"(?i:key|secret|psk)\w{0,8} ?(?:\[\w{0,12}\])? {0,2}= {0,2}(?:new byte\[\] ?)?"
+        r"[\{\[(]\s{0,8}"
+        r"((?:0x[0-9a-fA-F]{2} ?,\s{0,8}){7,63}0x[0-9a-fA-F]{2})"
+    ),
 )
 """Hashes of passwords, licences, dumps of accounts, and settings of single programs."""
 
@@ -155,6 +198,11 @@ _SHAPE_TRIGGER = (
     r"|\*[0-9A-F]{40}\b|dockerconfigjson|accounts[\"']?\s*[:=]\s*\[|[\"']\.(?i:equals)"
     r"|sonar\.login|LS0tLS1CRUdJTi|\{S?SHA| (?:SHA|MD5|AES|DES)[-0-9]* \"|\bS[UAOCN][A-Z2-7]{56}\b"
     r"|cloudflared |\br[ow]community6? |stats auth |AUTH PLAIN | : (?:PSK|EAP|XAUTH) \"|USERPWD,"
+    r"|define\([ ]?[\"'][A-Z_]*(?:KEY|SALT)[\"'],|\b[0-9]{6}-[0-9]{6}-[0-9]{6}-"
+    r"|\bc[ks]_[0-9a-f]{20}"
+    r"|_\|WARNING:-DO-NOT|pre-shared-key |snmp(?:-server)? community |\b(?:password|secret"
+    r"|key) [0579] "
+    r"|oathtool |(?i:key|secret|psk)\w* ?(?:\[\w*\])? *= *(?:new byte\[\] ?)?[\{\[(]\s*0x"
 )
 _BACK = {b"-": 12, b":": 42, b'"': 66, b"'": 66}
 """How far before its sign a shape may begin."""

@@ -162,7 +162,7 @@ def _kind(words: list[str]) -> Kind | None:
         return None if last == "credentials" and before == "with" else ("SECRET", RANDOM)
     if last in ("jwt", "auth", "tokens", "pat") or last.endswith("token"):
         level = STRICT if last == "tokens" else RANDOM
-        return None if before in _NOT_TOKENS else ("TOKEN", level)
+        return None if before in _NOT_TOKENS or "public" in words else ("TOKEN", level)
     if last.endswith("key"):
         return _key(last.removesuffix("key") or before, upright=len(words) > 1)
     return None
@@ -203,12 +203,14 @@ _UUID = Pattern(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 _BASE32 = Pattern(r"[A-Z2-7]+={0,6}")
 _DATED = Pattern(r"\d{4}-\d\d-\d\d(?:[T ].*)?|\d{1,2}:\d\d(?::\d\d)?.*|v?\d+(?:\.\d+)+")
 _PATHS = Pattern(
-    r"(?:\.{0,2}/|~/|\*{1,2}[/.]|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*|[\w./-]+\.(?:pem|key|crt|json"
+    r"(?:\.{0,2}/|~/|\*{1,2}[/.]|[A-Za-z]:\\|\\\\)\S*|(?:[\w.@-]+/){2,}[\w.@-]*"
+    r"|[\w./-]+\.(?:pem|key|crt|json"
     r"|ya?ml|txt|toml|env|py|js|ts|go|rb|java|php|sh|conf|cfg|ini|html?|md|xml|log|lock|enc|gpg"
     r"|asc)"
 )
 _HASHES = Pattern(
-    r"(?i)(?:[a-z0-9_.]+-)+[0-9a-f]{40,64}|(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*|arn:.*|op://.*|vault:.*"
+    r"(?i)(?:[a-z0-9_.]+-)+[0-9a-f]{40,64}|(?:sha(?:1|224|256|384|512)|md5|blake2b|h1)[-:].*"
+    r"|arn:.*|op://.*|vault:.*"
 )
 _ENCRYPTED = Pattern(r"ENC\[.*|\{cipher\}.*|Ag[A-Z][A-Za-z0-9+/]{40,}={0,2}|!.*|\$ANSIBLE_VAULT.*")
 _WORDS = Pattern(r"[A-Za-z]{2,}(?:[-_. :/][A-Za-z]{2,})*(?:[-_. :/]?v?\d{1,4})?")
@@ -233,7 +235,8 @@ def is_secret(level: int, value: bytes, *, quoted: bool, prose: bool = False) ->
         return False
     digits, letters = amount(value, FIGURES), amount(value, ALPHABET)
     if not quoted and (
-        _CALL.whole(value) or (_CODE.whole(value) and not _random(value, digits, letters))
+        _CALL.whole(value)
+        or (_CODE.whole(value) and not _random(value, digits, letters) and not _is_dotted(value))
     ):
         return False
     if level == LENIENT:
@@ -273,8 +276,17 @@ def _is_no_value(value: bytes) -> bool:
         or _ALIAS.whole(value)
         or _DATED.whole(value)
         or _ENCRYPTED.whole(value)
-        or (_INTERPOLATED.whole(value) and not _ODD_PERCENT.whole(value))
+        or (_INTERPOLATED.whole(value) and not _ODD_PERCENT.whole(value) and not _is_odd(value))
     )  # fmt: skip
+
+
+def _is_odd(value: bytes) -> bool:
+    """Tell what a manager of passwords made from all signs, among them those of a template."""
+    signs = value.translate(None, ORDINARY)
+    return len({*signs} - _OF_TEMPLATES) > 3 and amount(value, FIGURES) > 0
+
+
+_OF_TEMPLATES = frozenset(b"${}<>%# \"'")
 
 
 def _base64(value: bytes) -> bool:
@@ -298,7 +310,7 @@ _SAYINGS = frozenset(
 )
 
 
-def _is_phrase(words: list[bytes]) -> bool:
+def is_phrase(words: list[bytes]) -> bool:
     """Tell words that somebody drew by lot from a sentence, or the name of something."""
     return all(
         3 <= len(word) <= 10
@@ -316,17 +328,20 @@ def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose
         words = value.split(b" ")
         if prose or not quoted or not value.islower() or not all(map(bytes.isalnum, words)):
             return False
-        return len(words) in (3, 4, 12, 24) or _is_phrase(words)
+        return len(words) in (3, 4, 12, 24) or is_phrase(words)
     plain = letters + digits
     if digits == size:
-        return not prose and size >= 4
+        return size >= (8 if prose else 4) and (quoted or not prose)
     if prose:
         return size >= 6 and ((digits > 0 and letters > 0) or plain < size - 1)
     if not value.isascii() and not digits:
         return False
     if not digits:
         if _SNAKE.whole(value) and not _ragged_words(value):
-            return value.count(b"-") > 2 and _is_phrase(value.split(b"-"))
+            words = value.replace(b"_", b"-").split(b"-")
+            return (
+                len(words) > 2 and is_phrase(words) and (len(words) > 3 or min(map(len, words)) > 3)
+            )
         if letters == size:
             # A word alone may be a label, `Password: Required`, or a variable.
             return size >= 5 and (value.islower() or value.isupper() or not value.istitle())
@@ -342,7 +357,7 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
     if not value.translate(None, HEXADECIMAL):
         return size >= 16 and digits < size and entropy(value) >= 2.5
     if digits == size or not letters:
-        return False
+        return size >= 24 and entropy(value) >= 2.8
     odd = len(value.translate(None, ORDINARY))
     if not digits:
         if odd and size >= 10:
@@ -362,10 +377,18 @@ def _random(value: bytes, digits: int, letters: int) -> bool:
     return entropy(value) >= 2.75
 
 
+def _is_dotted(value: bytes) -> bool:
+    """Tell `marble.lantern.rocket.yellow` from a name of code."""
+    words = value.split(b".")
+    return len(words) > 3 and is_phrase(words) and min(map(len, words)) > 3
+
+
 def _is_drawn(value: bytes) -> bool:
     """Tell `velvet-quartz-plasma-96`: words that somebody drew by lot."""
+    if _is_dotted(value):
+        return True
     words = [word for word in value.split(b"-") if not word.isdigit()]
-    return value.count(b"-") > 2 and len(words) > 2 and _is_phrase(words)
+    return value.count(b"-") > 2 and len(words) > 2 and is_phrase(words)
 
 
 def _ragged(value: bytes) -> bool:
@@ -391,7 +414,10 @@ def _sort(letter: int) -> int:
 
 
 _LIKE_CODE = Pattern(
-    r"[\w.]*\w[(\[{<]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|\)[;,{.]|\(\))|AAAA[BCE][2-3]|ssh-"
+    r"[\w.]*\w[(\[{<]|.*(?:==|&&|\|\||=>|\+=|\+\+|\?\.|::|->|/\*|\*/|\)[;,{.]|\(\))"
+    r"|AAAA[BCE][2-3]|ssh-"
+    r"|[A-Za-z_.][A-Za-z0-9_.]*=[0-9]+$|\d{1,2}/[A-Z][a-z]{2}/\d{4}:"
+    r"|[-0-9.]*(?:[-0-9]*\.[0-9]+[a-zA-Z-]){3}"
     r"|[a-z_.][a-z0-9_.]*[=:][^=]|@[\w-]+/|/|[\w-]+(?:,[\w-]*)+$|[\w.]+[;,][\w.]+[=;(]"
 )
 

@@ -432,6 +432,8 @@ def _public_ipv6(data: bytes, start: int, stop: int) -> bool:
         return False
     if start and data[start - 1] in b":.":
         return False
+    if len(text) == 23 and text.count(":") == 7 and data[stop : stop + 1] != b"/":
+        return False  # pairs of digits: a fingerprint, or a serial number
     from ipaddress import AddressValueError, IPv6Address
 
     try:

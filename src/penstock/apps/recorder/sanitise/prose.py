@@ -21,20 +21,25 @@ _PROSE_TRIGGER = (
     r"|contrase\xc3\xb1a|has\xc5\x82o|\xd0[\xbf\x9f]\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb"
     r"|\xe5\xaf\x86\xe7\xa0\x81"
     r"|\xe3\x83\x91\xe3\x82\xb9\xe3\x83\xaf\xe3\x83\xbc\xe3\x83\x89"
-    r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec|cipher\w*"
-    r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie|cookies?\.set"
+    r"|(?i:\b\w*(?:jwt\.encode|jwt\.decode|hmac\w*|hmac\.new|fernet|aes\.new|SecretKeySpec"
+    r"|cipher\w*"
+    r"|crypt|sign|verify|sign_?with|auth|login|authenticate|unlock|connect(?:ion)?|set_?cookie"
+    r"|cookies?\.set"
     r"|\.cookie|credentials?|secret_?str|signing_?key|api_?key)[ =]{0,3}\()"
     r"|(?:^|[\s\"'-])(?-i:[A-Z][A-Z0-9_]{2,40}=[\"']?[A-Za-z0-9+/_=-]{24})"
     r"|[a-z](?-i:Password)[ \t]|[-*] [^\n:]+: [\w.@-]+ / [^\s/\"']{8}"
     r"|\b(?:acct|account|user)s?\b[^\n/|\"'=:;(){}<>]* / [^\s/\"']{6}"
-    r"|\b(?:cat|less|head|type|bat) [^\n|>]*(?:auth|pass|secret|cred|token|\.key)[^\n|>]*\n"
+    r"|\b(?:cat|less|head|type|bat|security|pass|op|vault|bw|lpass|gh|gcloud|az|aws|heroku"
+    r"|fly) [^\n>]*(?:auth|pass|secret|cred|token|\.key)[^\n>]*\n"
     r"(?:[^\s]+\n)?[^\s]{10}"
+    r"|\b(?:openssl rand|pwgen|auth token)\b[^\n]*\n[^\s]{10}"
     r"|\b(?i:pdo|__construct|mysqli|\w*client(?:\.new)?|\w*session|\w*datasource|\w*mailer"
     r"|database|\w*real_connect)\((?:\w+,\s?)?[\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
-    r".*(?:HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC|PUB|REV|FINGERPRINT|CURSOR"
+    r".*(?:PUBLISHABLE_KEY|PUBLIC_KEY|HASH|SHA[0-9]*|CHECKSUM|DIGEST|COMMIT|INTEGRITY|ID|PUBLIC"
+    r"|PUB|REV|FINGERPRINT|CURSOR"
     r"|ETAG|KEY_ID|SUM)"
 )
 _NEAR = 72
@@ -106,15 +111,17 @@ _PASSWORDS = (
     b"password", b"passwort", b"kennwort", b"pwd", b"pw", b"passcode", b"mot de passe", b"senha",
     b"clave", b"contrase\xc3\xb1a",
 )  # fmt: skip
-_SHOWS = Pattern(r"(?:cat|less|head|type|bat) ")
+_SHOWS = Pattern(
+    r"(?:cat|less|head|type|bat|security|pass|op|vault|bw|lpass|gh|gcloud|az|aws|heroku|fly) "
+    r"|openssl rand|pwgen|auth token"
+)
 _HEX = Pattern(r"[0-9a-f]{32,128}")
-_GROUPED = Pattern(r"(?i)key[^\n:]{0,30}:?[ \t]+((?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})(?:[^\w]|$)")
 _PASSWORD_AND = Pattern(
     r"(?i)(?:password|passwort|kennwort|pwd|pw|passcode|mot de passe|senha|clave"
     r"|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
-    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\n:]{0,48}:|[^\w\n]{1,6})\s*"
+    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\n:]{0,80}:|[^\w\n]{1,6})\s*"
     r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}"
     r"(?:[\s,;]{1,3}|$)){1,16})"
 )
@@ -148,19 +155,10 @@ def _pointed_at(data: bytes, start: int, end: int, stop: int) -> Found | None:
         codes = _CODES.groups(data, start, min(len(data), start + 400))
         return None if codes is None else _codes(data, *codes[1])
     return (
-        (_setup_key(data, start, stop) if word.startswith(b"key") else None)
-        or (_beside(data, start, stop) if word.startswith(_PASSWORDS) else None)
+        (_beside(data, start, stop) if word.startswith(_PASSWORDS) else None)
         or (_entered(data, start, stop) if word.startswith((b"log", b"sign")) else None)
         or (_second(data, start, stop) if data.find(b" / ", start, stop) >= 0 else None)
     )
-
-
-def _setup_key(data: bytes, start: int, stop: int) -> Found | None:
-    """`setup key: abcd efgh …`, of an app that makes codes."""
-    groups = _GROUPED.groups(data, start, min(len(data), stop + _NEAR))
-    if groups is None or not amount(data[slice(*groups[1])], FIGURES):
-        return None
-    return (*groups[1], "setup-key", "SECRET", 0.85)
 
 
 def _beside(data: bytes, start: int, stop: int) -> Found | None:
@@ -261,11 +259,15 @@ def _alone(data: bytes, at: int) -> Found | None:
         stop = data.find(b"\n", at, at + 200)
         stop = min(len(data), at + 200) if stop < 0 else stop
         line = data[at:stop].strip()
-        if speaks_for_itself(line) or _HEX.whole(line):
+        if speaks_for_itself(line) or _HEX.whole(line) or _is_random(line):
             begin = data.index(line, at)
             return begin, begin + len(line), "shown-secret", "SECRET", 0.75
         at = stop + 1
     return None
+
+
+def _is_random(line: bytes) -> bool:
+    return len(line) >= 16 and is_secret(RANDOM, line, quoted=False) and b"/" not in line
 
 
 def _last_of_texts(data: bytes, at: int) -> Found | None:
@@ -331,7 +333,7 @@ def _pair(data: bytes, start: int, at: int) -> Found | None:
         return None
     value = data[slice(*groups[1])]
     of_app = _OF_APP.whole(value)
-    if not of_app and not is_secret(LENIENT, value, quoted=False, prose=True):
+    if not of_app and not is_secret(LENIENT, value, quoted=True, prose=True):
         return None
     return (*groups[1], "login-argument", "PASSWORD", 0.8)
 

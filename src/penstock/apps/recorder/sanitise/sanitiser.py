@@ -6,19 +6,9 @@
 What has passed it comes through again unchanged. If anything goes wrong, none of the text is kept.
 """
 
-from penstock.apps.recorder.sanitise import (
-    command_lines,
-    credentials,
-    files,
-    formats,
-    lone,
-    machines,
-    numbers,
-    people,
-    prose,
-)
+from penstock.apps.recorder.sanitise import files
 from penstock.apps.recorder.sanitise.names import LENIENT, NUMBER, is_secret, kind_of
-from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
+from penstock.apps.recorder.sanitise.search import WINDOW, apart, search, windows
 
 TYPE_CHECKING = False  # not from typing, which a hook need not load
 
@@ -27,22 +17,20 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
+    from penstock.apps.recorder.sanitise.pattern import Found
     from penstock.apps.recorder.sanitise.user_rules import UserRules
 
-VERSION = "1"
+VERSION = "2"
 """The version of the rules: what older ones have looked at is looked at again."""
 
 STUB = "[REDACTED_TEXT]"
 """Stands for a text that could not be shown to be clean."""
 
-WINDOW = 4_096
-MANY = 262_144
 PASSES = 6
-PATIENCE = 32
-REACH = 2_048
 DEEPEST = 200
 SHORT = 64
 MOST_HARMLESS = 4_096
+REPEATED = 8
 
 
 class Finding:
@@ -261,13 +249,17 @@ class Sanitiser:
         return _storable(text if cleaned == data else cleaned.decode("utf-8", "replace"))
 
     def _parts(self, data: bytes, findings: list[Finding]) -> "Iterator[bytes]":
-        harmless = b""
+        known: dict[bytes, tuple[bytes, list[Finding]]] = {}  # a text may repeat itself
         for start, stop in windows(data):
             part = data[start:stop]
-            if part != harmless:  # a text may repeat itself for megabytes
-                before, part = part, self._settled(part, self._in_lines, findings)
-                harmless = part if part == before else b""
-            yield part
+            if part not in known:
+                if len(known) == REPEATED:
+                    known.clear()
+                seen: list[Finding] = []
+                known[part] = self._settled(part, self._in_lines, seen), seen
+            cleaned, seen = known[part]
+            findings += seen
+            yield cleaned
 
     def _settled(self, data: bytes, search: "Any", findings: list[Finding]) -> bytes:
         """What is left when a search finds nothing any more."""
@@ -279,17 +271,17 @@ class Sanitiser:
         # A text that keeps changing cannot be shown to be clean.
         raise ValueError("not clean")
 
-    def _in_all(self, data: bytes) -> list[Found]:
+    def _in_all(self, data: bytes) -> "list[Found]":
         found = files.documents(data)
         if self._user_rules is not None:
             found = self._user_rules.allowed(data, found) + self._user_rules.find(data)
         return found
 
-    def _in_lines(self, data: bytes) -> list[Found]:
+    def _in_lines(self, data: bytes) -> "list[Found]":
         found = search(data)
         return found if self._user_rules is None else self._user_rules.allowed(data, found)
 
-    def _replaced(self, data: bytes, found: list[Found], findings: list[Finding]) -> bytes:
+    def _replaced(self, data: bytes, found: "list[Found]", findings: list[Finding]) -> bytes:
         pieces: list[bytes] = []
         at = 0
         for each in found:
@@ -302,7 +294,7 @@ class Sanitiser:
         return self._everywhere(b"".join(pieces), data, found, findings)
 
     def _everywhere(
-        self, cleaned: bytes, data: bytes, found: list[Found], findings: list[Finding]
+        self, cleaned: bytes, data: bytes, found: "list[Found]", findings: list[Finding]
     ) -> bytes:
         """Without what was a secret once and stands there again, where nothing tells of it."""
         values = {data[each[0] : each[1]]: each for each in found if each[3] not in _PERSONAL}
@@ -313,7 +305,7 @@ class Sanitiser:
                 cleaned = cleaned.replace(value, self._mark(each, value, findings).encode())
         return cleaned
 
-    def _mark(self, found: Found, value: bytes, findings: list[Finding]) -> str:
+    def _mark(self, found: "Found", value: bytes, findings: list[Finding]) -> str:
         _, _, rule, type_, confidence = found
         hashed = self.hash(value)
         put = f"[REDACTED_{type_}]"
@@ -366,134 +358,3 @@ def _tick(data: bytes, start: int, end: int) -> bytes:
     if before.endswith((b"[", b",")) and data[start:end].isdigit() and data[:1] in (b"[", b"{"):
         return b'"'
     return b""
-
-
-# The search
-
-_FAMILIES = {
-    look: Pattern(trigger)
-    for module in (formats, credentials, command_lines, prose, people, numbers, machines, lone)
-    for trigger, look in module.FAMILIES
-}
-_TOGETHER: "tuple[tuple[Any, ...], ...]" = (
-    (formats.token, command_lines.url, people.email, machines.place, credentials.header),
-    (formats.marked, numbers.code, people.author, credentials.goes_on),
-    (command_lines.tool, lone.shape),
-    (lone.lone,),
-    (numbers.number,),
-    (credentials.named,),
-    (prose.said,),
-)
-"""Families that rarely hit are searched for together, as many as RE2 does at full speed."""
-
-
-def _group(looks: "tuple[Any, ...]") -> "tuple[Pattern, list[tuple[Pattern, Any]]]":
-    families = [(_FAMILIES[look], look) for look in looks]
-    if len(families) == 1:
-        return families[0][0], families
-    return Pattern("|".join(f"(?:{pattern.source})" for pattern, _ in families)), families
-
-
-_groups = [_group(looks) for looks in _TOGETHER]
-_seen = 0
-
-
-def find(data: bytes) -> list[Found]:
-    """All that our own rules find at the first look."""
-    return apart(files.documents(data) + search(data))
-
-
-def search(data: bytes) -> list[Found]:
-    """What the families find; what overlaps is found twice."""
-    global _seen
-    size = len(data)
-    if b"[" in data and _COLOUR.search(data, 0, size) != NOWHERE:
-        data = _uncoloured(data)
-    found: list[Found] = []
-    # A hook looks at so little that a search for several at once is not worth its compilation.
-    _seen += size
-    for together, families in _groups:
-        first = together.search(data, 0, size)[0] if _seen > MANY and len(families) > 1 else 0
-        if first >= 0:
-            for pattern, look in families:
-                _look(data, first, size, pattern, look, found)
-    return found
-
-
-def _look(
-    data: bytes, at: int, stop: int, pattern: Pattern, look: "Any", found: list[Found]
-) -> None:
-    """Look closer wherever a family's search hits."""
-    misses = 0
-    recent: list[int] = []
-    while (span := pattern.search(data, at, stop)) != NOWHERE:
-        hit = look(data, *span)
-        at = span[0] + 1
-        if hit is not None and not isinstance(hit, int):
-            found.append(hit)
-            at = max(at, hit[1])
-            continue
-        misses += 1
-        if hit:
-            at = max(at, hit)
-        if misses > PATIENCE:
-            at = max([at, *(_after_repeats(data, last, span[0]) for last in recent)])
-            del recent[:-3]
-            recent.append(span[0])
-
-
-def _after_repeats(data: bytes, last: int, now: int) -> int:
-    """Where a text that only repeats itself ends, less what a look may reach; 0 if it does not.
-
-    What was missed here would be missed in every one of the repeats.
-    """
-    size = REACH
-    if now - last > 256 or data[last : last + size] != data[now : now + size]:
-        return 0
-    while now + size < len(data) and data[last : last + 2 * size] == data[now : now + 2 * size]:
-        size *= 2
-    return now + size - REACH if size > REACH else 0
-
-
-_COLOUR = Pattern(r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;]*m")
-
-
-def _uncoloured(data: bytes) -> bytes:
-    """The text with blanks for colours, whose last letter would hide where a word begins."""
-    pieces: list[bytes] = []
-    at = 0
-    while (span := _COLOUR.search(data, at, len(data))) != NOWHERE:
-        pieces += (data[at : span[0]], b" " * (span[1] - span[0]))
-        at = span[1]
-    return b"".join((*pieces, data[at:]))
-
-
-def windows(data: bytes) -> "Iterator[tuple[int, int]]":
-    """Portions of whole paragraphs: what belongs together is indented, or on one line."""
-    at, size = 0, len(data)
-    while size - at > WINDOW:
-        stop = data.find(b"\n", at + WINDOW) + 1
-        for _ in range(64):
-            if not stop or data[stop : stop + 1] not in (b" ", b"\t"):
-                break
-            stop = data.find(b"\n", stop) + 1
-        if not stop:
-            break
-        yield at, stop
-        at = stop
-    if at < size:
-        yield at, size
-
-
-def apart(found: list[Found]) -> list[Found]:
-    """Keep the surer, or longer, of findings that overlap; another look finds the rest."""
-    found.sort()
-    kept: list[Found] = []
-    for each in found:
-        if kept and each[0] < kept[-1][1]:
-            last = kept[-1]
-            if (each[4], each[1] - each[0]) > (last[4], last[1] - last[0]):
-                kept[-1] = each
-        else:
-            kept.append(each)
-    return kept

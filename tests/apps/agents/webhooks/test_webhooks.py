@@ -14,6 +14,7 @@ from penstock.config import Settings
 from penstock.model.errors import ForeignTenant, InvalidOption
 from penstock.operate.actor import Actor, Operator
 from penstock.testing import FakeClock, drain
+from penstock.worker.worker import Worker
 from tests.apps.agents.raw import rows
 from tests.apps.agents.webhooks.conftest import hooks_app
 from tests.apps.agents.webhooks.receiver import Receiver, answering
@@ -225,6 +226,21 @@ async def test_of_a_span_what_never_arrived_is_replayed_or_all(
     assert await webhooks.replay_span(new.webhook.id, since=times[0], until=times[2]) == 0
     assert await webhooks.replay_span(new.webhook.id, since=times[1]) == 1
     assert await webhooks.replay_span(new.webhook.id, since=0, until=times[2], delivered=True) == 2
+
+
+async def test_what_is_still_being_tried_is_not_replayed(
+    hooks: Penstock, receiver: Receiver, clock: FakeClock
+) -> None:
+    webhooks = hooks.agents.webhooks
+    new = await webhooks.add(receiver.url)
+    receiver.behaviours = [answering(503), answering(200)]
+    await webhooks.send(new.webhook.id, {"n": 0})
+    await Worker(hooks, burst=True, upkeep=False).run()
+    assert len(receiver.got) == 1, "it waits for its second attempt"
+    assert await webhooks.replay_span(new.webhook.id, since=0) == 0
+    clock.advance(3_600)
+    await drain(hooks)
+    assert len(receiver.got) == 2
 
 
 async def test_statistics_say_how_it_went(

@@ -139,8 +139,12 @@ JOIN agents_webhooks webhook ON webhook.id = opening.webhook_id
 WHERE delivery.id = ?;
 
 -- name: delivery_span
--- Messages of a span, each once, oldest first: all, or those that never arrived.
-SELECT opening.message_id, min(opening.id), min(opening.created_at)
+-- Messages of a span, each once, oldest first: all, or those that never arrived; with the job that
+-- tried last.
+SELECT opening.message_id, min(opening.id), (
+    SELECT latest.job_id FROM agents_webhook_deliveries latest
+    WHERE latest.webhook_id = :webhook_id AND latest.message_id = opening.message_id
+    ORDER BY latest.created_at DESC, latest.id DESC LIMIT 1)
 FROM agents_webhook_deliveries opening
 WHERE opening.webhook_id = :webhook_id AND opening.n = 1
   AND opening.created_at >= :since AND opening.created_at < :until

@@ -40,6 +40,7 @@ from penstock.model.clock import LATEST
 from penstock.model.errors import InvalidOption
 from penstock.model.ids import new_id
 from penstock.model.options import as_json, check_text
+from penstock.model.states import TERMINAL
 from penstock.operate.actor import PROGRAM, Actor
 
 if TYPE_CHECKING:
@@ -356,7 +357,8 @@ class Webhooks:
     ) -> int:
         """Deliver again what was first sent in a span and never arrived; how many messages.
 
-        With `delivered`, what has arrived as well. Times are UTC milliseconds.
+        With `delivered`, what has arrived as well. What is still being tried is left to that. Times
+        are UTC milliseconds.
         """
         await self.get(webhook_id)
         count, after = 0, ""
@@ -368,19 +370,22 @@ class Webhooks:
             "most": REPLAYED_AT_ONCE,
         }
 
-        def work(after: str, tx: Any) -> tuple[int, str]:
-            rows = tx.agents.rows("delivery_span", bindings | {"after": after})
-            calls = [self._again(tx, row[1]) for row in rows]
-            if calls:
-                tx.enqueue_many(calls)
-            return len(calls), rows[-1][0] if rows else ""
+        def work(deliveries: Sequence[str], tx: Any) -> None:
+            tx.enqueue_many([self._again(tx, each) for each in deliveries])
 
         async with self._actor.doing("webhook.replay", f"webhook:{webhook_id}"):
             while True:
-                done, after = await self._app.transact(partial(work, after))
-                count += done
-                if done < REPLAYED_AT_ONCE:
+                asked = bindings | {"after": after}
+                rows = await self._app.read(partial(_span, asked))
+                jobs = await self._app.store.reader.get([row[2] for row in rows])
+                tried = {job.id for job in jobs if job.status not in TERMINAL}
+                again = [row[1] for row in rows if row[2] not in tried]
+                if again:
+                    await self._app.transact(partial(work, again))
+                count += len(again)
+                if len(rows) < REPLAYED_AT_ONCE:
                     return count
+                after = rows[-1][0]
 
     async def statistics(self, webhook_id: str, *, hours: float = 24) -> Statistics:
         """Return how its requests went in the last hours."""
@@ -486,3 +491,8 @@ def _most(limit: int) -> int:
     if not 1 <= limit <= 1_000:
         raise InvalidOption("limit", limit, "1 to 1000")
     return limit
+
+
+def _span(asked: Mapping[str, Any], tx: Any) -> list[tuple[str, str, str]]:
+    found: list[tuple[str, str, str]] = tx.agents.rows("delivery_span", asked)
+    return found

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.apps.recorder.sanitise import STUB, Sanitiser, sanitiser
 from penstock.apps.recorder.sanitise.tokens import TOKENS
+from proof.sanitiser import lines
 
 TOKEN = "gh" + "p_" + "aB3dE" * 8
 SECRET = "Zk3v9QpX7" + "mT2wLs8Rb"
@@ -118,6 +119,17 @@ def test_the_key_is_made_once_for_its_user_alone(
     path = tmp_path / "home" / "sanitiser.key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(tmp_path / "home") == ["sanitiser.key"]
+
+
+@pytest.mark.parametrize("half", ["careless", "people"])
+def test_texts_with_pseudonyms_come_through_again_unchanged(half: str) -> None:
+    sanitiser = Sanitiser(pseudonyms=True, session="s", key=b"k")
+    changed = []
+    for line in lines(half):
+        once = sanitiser.text(line.text).text
+        if sanitiser.text(once).text != once:
+            changed.append(once)
+    assert changed == []
 
 
 def test_pseudonyms_are_the_same_within_a_session_and_others_in_another() -> None:

@@ -40,20 +40,21 @@ _IN_WORDS = frozenset(b"!#$%&*+./0123456789:?@^_~-") | LETTERS
 _TELLS = Pattern(
     r"\[REDACTED_\w+\]|<[A-Z_]+_[0-9a-f]{6}>"
     r"|(?i)pas+w|passphrase|passcode|pass\b|passwd|pwd|\bpw\b|psk|secret|token|api.?key|keys?\b"
-    r"|cred"
-    r"|log.?in\b|logon|logged in|sign.?in\b|auth|\badmin|\broot\b|\buser|account|\bacct|\bpin\b"
-    r"|codes?\b|seed|mnemonic|senha|clave|contrase|mdp\b|mot.de.passe|kennwort|wachtwoord"
-    r"|has\xc5\x82o"
-    r"|haslo|parola|\xd0[\xbf\x9f]\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb|\xe5\xaf\x86\xe7\xa0\x81"
-    r"|\xe5\xaf\x86\xe7\xa2\xbc|\xe5\xaf\x86\xe9\x92\xa5|\xe3\x83\x91\xe3\x82\xb9"
-    r"|\xe3\x82\xad\xe3\x83\xbc"
-    r"|\xeb\xb9\x84\xeb\xb0\x80|\xc5\x9fifre|jelsz|l\xc3\xb6senord|adgangskode|salasana|heslo"
-    r"|geheim|schl\xc3\xbcssel|zugang|zug\xc3\xa4nge|\xd9\x83\xd9\x84\xd9\x85\xd8\xa9"
-    r"|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87"
-    r"|wi-?fi|wlan|ssid|sudo|vpn|unlock|access|connect|bearer|private|s?ftp\b|ldap|smtp|mysql|psql"
-    r"|rdp\b|rcon|remote|anydesk|kdbx|inlog|\bww\b|cl\xc3\xa9|\bclef|sleutel|chave|palavra"
-    r"|cookie|sessionid|lockbox|webhook|changed it|licen[cs]e"
+    r"|cred|log.?in\b|logon|logged in|sign.?in\b|auth|\badmin|\broot\b|\buser|account|\bacct"
+    r"|\bpin\b|codes?\b|seed|mnemonic|unlock|access|connect|bearer|private|licen[cs]e|changed it"
+    # tools and places
+    r"|wi-?fi|wlan|ssid|sudo|vpn|s?ftp\b|ldap|smtp|mysql|psql|rdp\b|rcon|remote|anydesk|kdbx"
+    r"|cookie|sessionid|webhook|lockbox"
+    # in other languages
+    r"|senha|clave|contrase|mdp\b|mot.de.passe|kennwort|wachtwoord|has\xc5\x82o|haslo|parola"
+    r"|\xd0[\xbf\x9f]\xd0\xb0\xd1\x80\xd0\xbe\xd0\xbb|\xd0\xba\xd0\xbb\xd1\x8e\xd1\x87"
+    r"|\xe5\xaf\x86\xe7\xa0\x81|\xe5\xaf\x86\xe7\xa2\xbc|\xe5\xaf\x86\xe9\x92\xa5"
+    r"|\xe3\x83\x91\xe3\x82\xb9|\xe3\x82\xad\xe3\x83\xbc|\xeb\xb9\x84\xeb\xb0\x80"
+    r"|\xd9\x83\xd9\x84\xd9\x85\xd8\xa9|\xc5\x9fifre|jelsz|l\xc3\xb6senord|adgangskode|salasana"
+    r"|heslo|geheim|schl\xc3\xbcssel|zugang|zug\xc3\xa4nge|inlog|\bww\b|cl\xc3\xa9|\bclef|sleutel"
+    r"|chave|palavra"
 )
+"""Words that tell of secrets; what stands for one that was taken out tells nothing."""
 
 
 def words(data: bytes) -> "Iterator[tuple[int, int]]":
@@ -74,8 +75,9 @@ _UUID = Pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
     """The word itself, or nothing if it is an address or too short: `user:` is none of it."""
     start, end = _stripped(data, back(data, start, _IN_WORDS, LONGEST), end)
-    if data[end : end + 1] in (b"(", b"["):
-        return end, end  # a call
+    after = data[end : end + 1]
+    if after in (b"(", b"[") or (after == b">" and data[start - 1 : start] == b"<"):
+        return end, end  # a call, or what stands for a value
     if start and data[start - 1] == _ESCAPE:
         start += 5 if data[start] == _OF_CODE else 1
         whole = start, end

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from traceback import FrameSummary
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from penstock import Context, Penstock
 from penstock.logs import configure_logs
 from penstock.testing import drain
-from penstock.worker.blocking import LoopWatch
+from penstock.worker import execution, processes
+from penstock.worker.blocking import LoopWatch, of_handler
 from penstock.worker.worker import Worker
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -140,6 +142,16 @@ async def test_a_worker_is_not_called_blocked_where_no_handler_is_guilty(
         assert await app.logs(job.id) == []
     [told] = [line for line in lines() if line["event"] == "loop_blocked"]
     assert "cure" not in told
+
+
+def test_a_worker_that_is_held_up_while_it_starts_a_process_blames_no_handler() -> None:
+    def stack(*files: str) -> list[FrameSummary]:
+        return [FrameSummary(file, 1, "f") for file in files]
+
+    started = stack("main.py", asyncio.__file__, execution.__file__, processes.__file__)
+    assert of_handler([*started, *stack(subprocess.__file__)]) == []
+    called = stack("tasks.py", subprocess.__file__)
+    assert of_handler([*started[:-1], *called]) == called
 
 
 async def test_a_worker_that_drains_says_so_although_it_is_blocked(

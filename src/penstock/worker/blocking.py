@@ -13,8 +13,9 @@ from types import FrameType
 import structlog
 
 from penstock.logs import shows_tracebacks
-from penstock.model.failure import is_application
+from penstock.model.failure import is_application, is_library
 from penstock.model.redact import redact
+from penstock.worker import execution
 from penstock.worker.job_log import about
 from penstock.worker.running import Running
 
@@ -84,9 +85,10 @@ class LoopWatch:
             return
         self._told_after = blocked
         frame = frame_of(self._loop_thread)
-        stack = [] if frame is None else _inner(traceback.extract_stack(frame))
-        where = _place(stack)
-        guilty = self._guilty()
+        whole = [] if frame is None else list(traceback.extract_stack(frame))
+        stack = of_handler(whole)
+        where = _place(stack or whole[-1:])
+        guilty = self._guilty() if stack else None
         facts = {"worker_id": self._owner}
         if guilty is not None:
             facts = about(guilty.lease, self._owner) | {"cure": CURE}
@@ -136,10 +138,24 @@ def frame_of(thread: int) -> FrameType | None:
     return frames.get(thread)
 
 
-def _inner(stack: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
-    """The frames from the outermost one of the application on; all, if there is none."""
-    own = (n for n, frame in enumerate(stack) if is_application(frame.filename))
-    return stack[next(own, 0) :]
+def of_handler(stack: list[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """The frames from the outermost one of a handler on; none if the worker itself is at work.
+
+    A worker that starts a process for a handler may be held up on a busy machine, too.
+    """
+    called = max((n for n, frame in enumerate(stack) if frame.filename == EXECUTION), default=-1)
+    inside = stack[called + 1 :]
+    theirs = (n for n, frame in enumerate(inside) if not _is_ours(frame.filename))
+    first = next(theirs, None)
+    return [] if first is None else inside[first:]
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_FOLDER) or is_library(filename)
+
+
+EXECUTION = execution.__file__
+_FOLDER = str(PurePath(__file__).parent)
 
 
 def _place(stack: list[traceback.FrameSummary]) -> str:

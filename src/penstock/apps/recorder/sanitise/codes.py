@@ -88,6 +88,7 @@ _PHRASE = Pattern(
     r"(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}(?:[ ,\n]{1,3}(?:[0-9]{1,2}[.)] ?)?[a-z]{3,8}){11,23}"
     r"(?:[^\w ]|\s|$)"
 )
+_OPENS = Pattern(r"[\n:\"'\x60]")
 _QUOTED = Pattern(r"[^\n\"'\x60]{0,40}[\"'\x60]([a-z]{3,10}(?: [a-z]{3,10}){2,7})[\"'\x60]")
 _OF_SENTENCES = frozenset(
     b"""the and for you are this that with not from will your have has can was but all any its our
@@ -103,6 +104,8 @@ def phrase(data: bytes, start: int, end: int) -> Found | int | None:
         words = data[slice(*quoted[1])].split(b" ")
         return (*quoted[1], "told-phrase", "PASSWORD", 0.8) if is_phrase(words) else None
     if data[start : start + 4].lower() == b"pass" and data[start + 4 : start + 8] != b"phra":
+        return None
+    if _OPENS.search(data, end, min(len(data), end + 60)) == NOWHERE:
         return None
     at, stop = end, min(len(data), end + 600)
     while (span := _PHRASE.search(data, at, stop)) != NOWHERE:

@@ -28,6 +28,8 @@ SHORTEST, LONGEST = 6, 128
 LONG = 20
 FAR, NEAR = 120, 60
 """How far before and behind a word one that tells of secrets may be."""
+STEP = 32
+"""So close behind one that tells, no other is looked for."""
 
 _SIGN = r"[!#$%&*+./0-9:?@A-Z^_a-z~-]"
 TRIGGER = (
@@ -41,7 +43,8 @@ _TELLS = Pattern(
     r"\[REDACTED_\w+\]|<[A-Z_]+_[0-9a-f]{6}>"
     r"|(?i)pas+w|passphrase|passcode|pass\b|passwd|pwd|\bpw\b|psk|secret|token|api.?key|keys?\b"
     r"|cred|log.?in\b|logon|logged in|sign.?in\b|auth|\badmin|\broot\b|\buser|account|\bacct"
-    r"|\bpin\b|codes?\b|seed|mnemonic|unlock|access|connect|bearer|private|licen[cs]e|changed it"
+    r"|\bpin\b|(?:recovery|backup|scratch|activation).codes?|seed|mnemonic|unlock|access"
+    r"|connect|bearer|private|licen[cs]e|changed it"
     # tools and places
     r"|wi-?fi|wlan|ssid|sudo|vpn|s?ftp\b|ldap|smtp|mysql|psql|rdp\b|rcon|remote|anydesk|kdbx"
     r"|cookie|sessionid|webhook|lockbox"
@@ -57,14 +60,40 @@ _TELLS = Pattern(
 """Words that tell of secrets; what stands for one that was taken out tells nothing."""
 
 
+def regions(data: bytes) -> "Iterator[tuple[int, int]]":
+    """Where something near tells of secrets; most texts have no such place."""
+    size = len(data)
+    begin = stop = at = 0
+    while (span := _TELLS.search(data, at, size)) != NOWHERE:
+        at = span[1]
+        if data[span[0]] in b"[<":
+            continue
+        first = max(0, span[0] - NEAR - LONGEST // 2)
+        if first > stop:
+            if stop:
+                yield begin, stop
+            begin = first
+        stop = _after_word(data, min(size, at + STEP + FAR))
+        at += STEP
+    if stop:
+        yield begin, stop
+
+
+def _after_word(data: bytes, at: int) -> int:
+    last = min(len(data), at + LONGEST)
+    while at < last and data[at] in _IN_ODD:
+        at += 1
+    return at
+
+
 def words(data: bytes) -> "Iterator[tuple[int, int]]":
     """Where there are words that may be weighed."""
-    at = 0
-    while (span := _WORDS.search(data, at, len(data))) != NOWHERE:
-        begin, end = _bounds(data, *span)
-        at = span[1]
-        if begin < end:
-            yield begin, end
+    for at, stop in regions(data):
+        while (span := _WORDS.search(data, at, stop)) != NOWHERE:
+            begin, end = _bounds(data, *span)
+            at = span[1]
+            if begin < end:
+                yield begin, end
 
 
 _WORDS = Pattern(TRIGGER)
@@ -214,8 +243,6 @@ def _told(
 def likely(data: bytes, start: int, end: int) -> Found | int:
     """A word that is likely to be a secret; or up to where there is none."""
     if end - start < SHORTEST - 1:
-        return end
-    if _TELLS.search(data, max(0, start - FAR), min(len(data), end + NEAR)) == NOWHERE:
         return end
     begin, stop = _bounds(data, start, end)
     if begin >= stop or not (around := telling(data, begin, stop)):

@@ -84,7 +84,9 @@ def search(data: bytes) -> list[Found]:
         if first >= 0:
             for pattern, look in families:
                 _look(data, first, size, pattern, look, found)
-    _look(data, 0, size, _LIKELY, _Unfound(found), found)
+    unfound = _Unfound(found)
+    for begin, stop in likely.regions(data):
+        _look(data, begin, stop, _LIKELY, unfound, found)
     return found
 
 

@@ -71,12 +71,12 @@ def regions(data: bytes) -> "Iterator[tuple[int, int]]":
         first = max(0, span[0] - NEAR - LONGEST // 2)
         if first > stop:
             if stop:
-                yield begin, stop
+                yield begin, _after_word(data, stop)
             begin = first
-        stop = _after_word(data, min(size, at + STEP + FAR))
+        stop = min(size, at + STEP + FAR)
         at += STEP
     if stop:
-        yield begin, stop
+        yield begin, _after_word(data, stop)
 
 
 def _after_word(data: bytes, at: int) -> int:

@@ -32,7 +32,7 @@ STEP = 32
 """So close behind one that tells, no other is looked for."""
 
 _SIGN = r"[!#$%&*+./0-9:?@A-Z^_a-z~-]"
-TRIGGER = (
+_TRIGGER = (
     rf"[A-Za-z]{_SIGN}*[0-9]{_SIGN}*|[0-9]{_SIGN}*[A-Za-z]{_SIGN}*"
     r"|\b[A-Za-z][a-z][a-z]+-[A-Za-z][a-z][a-z]+(?:-[A-Za-z][a-z][a-z]+)+"
 )
@@ -89,14 +89,14 @@ def _after_word(data: bytes, at: int) -> int:
 def words(data: bytes) -> "Iterator[tuple[int, int]]":
     """Where there are words that may be weighed."""
     for at, stop in regions(data):
-        while (span := _WORDS.search(data, at, stop)) != NOWHERE:
+        while (span := WORDS.search(data, at, stop)) != NOWHERE:
             begin, end = _bounds(data, *span)
             at = span[1]
             if begin < end:
                 yield begin, end
 
 
-_WORDS = Pattern(TRIGGER)
+WORDS = Pattern(_TRIGGER)
 _NAMED = Pattern(r"[A-Za-z_]\w*=")
 _UUID = Pattern(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -86,11 +86,8 @@ def search(data: bytes) -> list[Found]:
                 _look(data, first, size, pattern, look, found)
     unfound = _Unfound(found)
     for begin, stop in likely.regions(data):
-        _look(data, begin, stop, _LIKELY, unfound, found)
+        _look(data, begin, stop, likely.WORDS, unfound, found)
     return found
-
-
-_LIKELY = Pattern(likely.TRIGGER)
 
 
 class _Unfound:

@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,12 +19,13 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from penstock.events.event import InvalidEvent, NewEvent
-from penstock.events.letters import Letter, bury, letter_of_row, stub
+from penstock.events.event import InvalidEvent
+from penstock.events.letters import Letter, bury, letter_of_row
 from penstock.events.log import ErasedMeanwhile
 from penstock.events.prepare import Row
+from penstock.events.preparing import Prepared, Preparing, prepare
 from penstock.events.stages import Stages
-from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of, event_of
+from penstock.events.stream import EVENTS, GROUP, Entry, Stream, entries_of
 from penstock.model.ids import new_id
 from penstock.model.redact import redact
 from penstock.model.store_errors import (
@@ -54,8 +54,6 @@ GATHER_SECONDS = 0.005
 """Between two looks at a stream that holds less than a batch."""
 AHEAD = 5
 """So many batches are read at once, and wait between two stages."""
-ENVELOPE = 1 << 16
-"""What an entry may take beside its body."""
 TRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
 TURN_SECONDS = 0.0005
@@ -117,13 +115,13 @@ class FastPath:
         """What others left, to be written next."""
         self._progress_at = 0
         self._acknowledged_at: float | None = None
-        self._threads = ThreadPoolExecutor(1, thread_name_prefix="penstock-ingest")
+        self.preparing = Preparing(app.events.preparer)
         self._may_warn = Seldom()
 
     async def run(self) -> None:
         """Run all stages until cancelled; NameLost if another process has taken the name."""
         read: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
-        ready: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
+        ready: asyncio.Queue[asyncio.Task[Batch]] = asyncio.Queue(AHEAD)
         written: asyncio.Queue[Batch] = asyncio.Queue(AHEAD)
         stages = [
             self._reading(read),
@@ -162,7 +160,7 @@ class FastPath:
             with suppress(StoreError):
                 key = self.stream.key(f"{EVENTS}:{self.name}")
                 await self.stream.call("release", [key], self._owner)
-        self._threads.shutdown(wait=True)
+        await self.preparing.close()
         await self._reader.close()
 
     async def take_name(self) -> None:
@@ -233,38 +231,21 @@ class FastPath:
             raise translate(self.stream.server.url, answer) from answer
 
     def prepare(self, entries: Sequence[Entry], erasures: int = UNKNOWN) -> Batch:
-        """Parse entries, take them through the gate and compress them."""
+        """Parse entries, take them through the gate and compress them, here and now."""
         now = self.app.store.clock.now()
-        preparer = self.app.events.preparer
-        batch = Batch(list(entries), erasures)
-        began, worked = time.perf_counter(), time.thread_time()
-        events = [(entry, self._parsed(entry)) for entry in entries if entry.fields is not None]
-        self.stages.add_work("parse", began, worked)
-        began, worked = time.perf_counter(), time.thread_time()
-        rows = iter(
-            preparer.each([event for _, event in events if isinstance(event, NewEvent)], now)
-        )
-        for entry, event in events:
-            row = next(rows) if isinstance(event, NewEvent) else event
-            if isinstance(row, Row):
-                batch.rows.append((entry, row))
-            else:
-                fields = entry.fields or ()
-                letter = stub(entry.id, entry.milliseconds, fields, row, preparer.gate, now)
-                batch.letters.append(letter)
-        self.stages.add_work("compress", began, worked)
-        return batch
+        return self._filled(entries, erasures, prepare(self.app.events.preparer, entries, now))
 
-    def _parsed(self, entry: Entry) -> NewEvent | Exception:
-        """The event of an entry, or why it is none."""
-        limit: int = self.app.extensions.settings("events").event_limit
-        try:
-            if entry.size > limit + ENVELOPE:
-                size = f"{entry.size:,} bytes, more than the {limit:,} of events.event_limit"
-                raise InvalidEvent("", f"takes {size}")
-            return event_of(entry)
-        except Exception as error:
-            return error
+    async def _prepared(self, batch: Batch, *, many: bool) -> Batch:
+        """The same for a batch, wherever there is a core for it."""
+        now = self.app.store.clock.now()
+        prepared = await self.preparing.prepare(batch.entries, now, many=many)
+        return self._filled(batch.entries, batch.erasures, prepared)
+
+    def _filled(self, entries: Sequence[Entry], erasures: int, prepared: Prepared) -> Batch:
+        for work in prepared.work:
+            self.stages.add_work(work)
+        rows = [(entries[place], row) for place, row in prepared.rows]
+        return Batch(list(entries), erasures, rows, prepared.letters)
 
     async def write(self, batch: Batch) -> None:
         """Write a batch, however long the store is away; what it does not take becomes a letter."""
@@ -438,18 +419,20 @@ class FastPath:
                 more = await self._read_after(">", None, BATCH - len(entries))
                 entries += self._hold_on(more)
 
-    async def _preparing(self, read: "asyncio.Queue[Batch]", ready: "asyncio.Queue[Batch]") -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            batch = await read.get()
-            work = partial(self.prepare, batch.entries, batch.erasures)
-            await ready.put(await loop.run_in_executor(self._threads, work))
+    async def _preparing(
+        self, read: "asyncio.Queue[Batch]", ready: "asyncio.Queue[asyncio.Task[Batch]]"
+    ) -> None:
+        async with asyncio.TaskGroup() as preparing:
+            while True:
+                batch = await read.get()
+                making = self._prepared(batch, many=not read.empty())
+                await ready.put(preparing.create_task(making))
 
     async def _writing(
-        self, ready: "asyncio.Queue[Batch]", written: "asyncio.Queue[Batch]"
+        self, ready: "asyncio.Queue[asyncio.Task[Batch]]", written: "asyncio.Queue[Batch]"
     ) -> None:
         while True:
-            batch = await ready.get()
+            batch = await (await ready.get())
             await self.write(batch)
             await written.put(batch)
 
@@ -468,6 +451,7 @@ class FastPath:
                     raise NameLost
                 if not self._left:
                     self._left = await self.take_over()
+                await self.preparing.rest()
                 async with asyncio.timeout(UPKEEP_SECONDS):
                     await self.tell()
             except (StoreError, TimeoutError) as error:

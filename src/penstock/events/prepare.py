@@ -1,13 +1,13 @@
 """Events made ready to be written: checked, through the gate, compressed, before a transaction."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from penstock.events.codec import Codec, best, dictionary_of, packed, packed_all
+from penstock.events.codec import Codec, best, dictionary_of, packed, packed_all, unpacked
 from penstock.events.columns import ORDINARY, PRIORITIES, extracted
 from penstock.events.event import (
     Body,
@@ -29,15 +29,23 @@ T = TypeVar("T")
 class Row(Struct, frozen=True):
     """An event made ready to be written, outside the transaction that writes it."""
 
-    event_id: str
-    timestamp: int
-    platform: str
     bindings: tuple[Any, ...]
-    body: bytes
+    """What the statement takes; the codec and the compressed body come last."""
 
-    def holding(self, data: bytes) -> "Row":
-        """The same with its compressed body, which is its last binding."""
-        return Row(self.event_id, self.timestamp, self.platform, (*self.bindings, data), self.body)
+    @property
+    def event_id(self) -> str:
+        """Its id."""
+        return str(self.bindings[0])
+
+    @property
+    def timestamp(self) -> int:
+        """When it happened."""
+        return int(self.bindings[1])
+
+    @property
+    def platform(self) -> str:
+        """Whose dictionary its body was compressed with."""
+        return str(self.bindings[5])
 
     @property
     def key(self) -> tuple[str, int, str]:
@@ -48,6 +56,22 @@ class Row(Struct, frozen=True):
     def about(self) -> tuple[str, str, str]:
         """What else an event that comes again has in common with it: type, session, platform."""
         return self.bindings[3], self.bindings[4], self.platform
+
+    @property
+    def body(self) -> bytes:
+        """The body as it was before it was compressed."""
+        return unpacked(self.bindings[-1], self.bindings[-2])
+
+
+class _Draft(NamedTuple):
+    """A row that lacks its compressed body."""
+
+    bindings: tuple[Any, ...]
+    platform: str
+    body: bytes
+
+    def holding(self, data: bytes) -> Row:
+        return Row((*self.bindings, data))
 
 
 def _gate(app: "Penstock", named: str) -> Gate:
@@ -67,7 +91,7 @@ class Preparer:
         settings = app.extensions.settings("events")
         self.gate: Gate = _gate(app, settings.gate)
         self._codec = Codec(settings.codec or best())
-        self._largest: int = settings.event_limit
+        self.limit: int = settings.event_limit
         self._priorities = {**PRIORITIES, **settings.types}
         for extension in app.extensions:
             self._priorities.update(extension.adds.get("events.types", {}))
@@ -101,8 +125,10 @@ class Preparer:
         draft = self._draft(_fitting(event), now, own=own)
         return draft.holding(packed(draft.body, self._codec, draft.platform))
 
-    def _draft(self, event: NewEvent, now: int, *, own: bool = False, passes: bool = False) -> Row:
-        """A row that lacks its compressed body; what `passes` the gate unchanged need not go."""
+    def _draft(
+        self, event: NewEvent, now: int, *, own: bool = False, passes: bool = False
+    ) -> _Draft:
+        """An event before it is compressed; what `passes` the gate unchanged need not go."""
         event_id, timestamp = identified(event, now)
         clean, body = (event, _body(event)) if own else self._clean(event, passes=passes)
         session = Session(clean.tenant_id, clean.platform, clean.session_id or event_id)
@@ -120,20 +146,20 @@ class Preparer:
             *extracted(clean.payload, clean.metadata),
             self._codec.value,
         )
-        return Row(event_id, timestamp, clean.platform, bindings, body)
+        return _Draft(bindings, clean.platform, body)
 
-    def _compressed(self, drafts: Sequence[Row | Exception]) -> list[Row | Exception]:
+    def _compressed(self, drafts: Sequence[_Draft | Exception]) -> list[Row | Exception]:
         """The same with their compressed bodies, those of a platform in one go."""
         by_platform: dict[str, list[bytes]] = {}
         for draft in drafts:
-            if isinstance(draft, Row):
+            if isinstance(draft, _Draft):
                 by_platform.setdefault(draft.platform, []).append(draft.body)
         compressed = {
             platform: iter(packed_all(bodies, self._codec, platform))
             for platform, bodies in by_platform.items()
         }
         return [
-            draft.holding(next(compressed[draft.platform])) if isinstance(draft, Row) else draft
+            draft.holding(next(compressed[draft.platform])) if isinstance(draft, _Draft) else draft
             for draft in drafts
         ]
 
@@ -162,8 +188,8 @@ class Preparer:
         if not passes:
             clean = self.gate(event if self.gate is redacting else _plain(event))
         body = _written(clean)
-        if len(body) > self._largest:
-            size = f"{len(body):,} bytes, more than the {self._largest:,} of events.event_limit"
+        if len(body) > self.limit:
+            size = f"{len(body):,} bytes, more than the {self.limit:,} of events.event_limit"
             raise InvalidEvent(event.event_id, f"takes {size}")
         return clean, body
 

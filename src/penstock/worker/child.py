@@ -5,12 +5,10 @@ gone the process ends at once: no job outlives its worker.
 """
 
 import asyncio
-import ctypes
 import os
 import pickle
 import signal
 import socket
-import sys
 import threading
 import time
 from collections import deque
@@ -24,10 +22,10 @@ from penstock.app.context import Context, cleaned
 from penstock.app.job_type import JobType
 from penstock.model.failure import stack_of
 from penstock.model.outcome import Outcome
+from penstock.worker.child_process import hear, parent
 from penstock.worker.handler_log import HandlerLog
 from penstock.worker.memory import PeakMemory
 from penstock.worker.protocol import (
-    HEADER,
     Application,
     Checkpoint,
     FromChild,
@@ -48,8 +46,6 @@ from penstock.worker.target import NotFoundInProcess, find_type
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
-
-PR_SET_PDEATHSIG = 1
 
 
 class Child:
@@ -189,7 +185,7 @@ class Child:
 
     def _hear_all(self) -> None:
         while True:
-            match to_child.decode(self._receive(int.from_bytes(self._receive(HEADER), "big"))):
+            match to_child.decode(hear(self._connection)):
                 case Application() as application:
                     self._application = application
                 case Run() as run:
@@ -199,18 +195,6 @@ class Child:
                 case Stop():
                     if self._context is not None:
                         self._context.request_stop()
-
-    def _receive(self, size: int) -> bytes:
-        received = bytearray()
-        while len(received) < size:
-            try:
-                part = self._connection.recv(size - len(received))
-            except OSError:
-                part = b""
-            if not part:
-                os._exit(0)
-            received += part
-        return bytes(received)
 
 
 class ChildReporter:
@@ -260,15 +244,5 @@ def _cpu_ms(before: float) -> int:
     return int((time.process_time() - before) * 1000)
 
 
-def _die_with_the_worker() -> None:
-    """Have Linux end this process with its worker, even inside a C call that holds the GIL."""
-    if sys.platform == "linux":
-        worker = os.getppid()
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != worker:  # it was gone before the kernel knew
-            os._exit(0)
-
-
 if __name__ == "__main__":
-    _die_with_the_worker()
-    Child(socket.socket(fileno=int(sys.argv[1]))).serve()
+    Child(parent()).serve()

@@ -5,12 +5,8 @@ job is blamed.
 """
 
 import asyncio
-import os
 import pickle
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -22,9 +18,9 @@ from penstock.app.penstock import Penstock
 from penstock.model.errors import PenstockError
 from penstock.model.failure import STACK_OF_PROCESS
 from penstock.model.job import Lease
+from penstock.worker.child_process import ChildProcess
 from penstock.worker.handler_log import show
 from penstock.worker.protocol import (
-    HEADER,
     Application,
     Checkpoint,
     FromChild,
@@ -37,7 +33,8 @@ from penstock.worker.protocol import (
     Run,
     Saved,
     Stop,
-    frame,
+    ToChild,
+    encode,
     from_child,
 )
 from penstock.worker.reports import JobReporter
@@ -62,65 +59,44 @@ class HandlerError(PenstockError):
 
 
 class JobProcess:
-    """One child process and the socket to it."""
+    """One child process for jobs."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
-        self._reader: asyncio.StreamReader | None = None
-        self._writer: asyncio.StreamWriter | None = None
+    def __init__(self, child: ChildProcess) -> None:
+        self._child = child
 
     @classmethod
     async def start(cls, application: Application) -> "JobProcess":
         """Start a child and wait until it is ready."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            # Not from a thread of a pool: the child would be told to end when that thread ends.
-            process = subprocess.Popen(  # noqa: ASYNC220
-                [sys.executable, "-m", "penstock.worker.child", str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-                start_new_session=True,
-            )
-        child = cls(process)
-        ours.setblocking(False)
+        process = cls(await ChildProcess.start("penstock.worker.child"))
         try:
-            child._reader, child._writer = await asyncio.open_connection(sock=ours)
-            if not isinstance(await child._next(), Ready):
-                raise ProcessDied(await asyncio.to_thread(child._exit_code))
-            child._writer.write(frame(application))
+            if not isinstance(await process._next(), Ready):
+                raise ProcessDied(await process._child.exit_code())
+            process._say(application)
         except BaseException:
-            child.kill()
+            process.kill()
             raise
-        return child
+        return process
 
     @property
     def alive(self) -> bool:
         """Whether it can take another job."""
-        return self._process.poll() is None
+        return self._child.alive
 
     def kill(self) -> None:
         """End it now, with whatever it runs."""
-        if self._process.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        self._child.kill()
 
     def request_stop(self) -> None:
         """Tell the handler that somebody asked it to stop."""
-        if self._writer is not None:
-            self._writer.write(frame(Stop()))
+        self._say(Stop())
 
     async def close(self) -> None:
         """End it and collect what is left of it."""
-        self.kill()
-        if self._writer is not None:
-            self._writer.close()
-        await asyncio.to_thread(self._process.wait)
+        await self._child.close()
 
     async def run(self, run: Run, reporter: JobReporter) -> Returned:
         """Run a lease; raises what the handler raised, ProcessDied or NotFoundInProcess."""
-        assert self._writer is not None
-        self._writer.write(frame(run))
+        self._say(run)
         while True:
             match await self._next():
                 case Progress(run.number, progress):
@@ -130,11 +106,11 @@ class JobProcess:
                     show(line.logger, line.level, line.message, run.lease)
                 case Checkpoint(run.number, value):
                     await reporter.checkpoint(value)
-                    self._writer.write(frame(Saved()))
+                    self._say(Saved())
                 case Progress() | Log():
                     continue  # late words of an earlier job
                 case Checkpoint():
-                    self._writer.write(frame(Saved()))
+                    self._say(Saved())
                 case Returned(run.number) as returned:
                     return returned
                 case Raised(run.number) as raised:
@@ -142,21 +118,14 @@ class JobProcess:
                 case NotFound(run.number, reason):
                     raise NotFoundInProcess(reason)
                 case _:
-                    raise ProcessDied(await asyncio.to_thread(self._exit_code))
+                    raise ProcessDied(await self._child.exit_code())
+
+    def _say(self, message: ToChild) -> None:
+        self._child.send(encode(message))
 
     async def _next(self) -> FromChild | None:
-        assert self._reader is not None
-        try:
-            size = int.from_bytes(await self._reader.readexactly(HEADER), "big")
-            return from_child.decode(await self._reader.readexactly(size))
-        except (asyncio.IncompleteReadError, ConnectionError):
-            return None
-
-    def _exit_code(self) -> int | None:
-        try:
-            return self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return None
+        heard = await self._child.receive()
+        return None if heard is None else from_child.decode(heard)
 
 
 class Processes:

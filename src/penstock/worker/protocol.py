@@ -5,9 +5,8 @@ import msgspec
 from penstock.app import context
 from penstock.config import Settings
 from penstock.model.job import Lease
+from penstock.worker.child_process import framed
 from penstock.worker.target import Place
-
-HEADER = 4
 
 
 class Application(msgspec.Struct, frozen=True, tag=True):
@@ -90,12 +89,11 @@ class NotFound(msgspec.Struct, frozen=True, tag=True):
 ToChild = Application | Run | Stop | Saved
 FromChild = Ready | Progress | Log | Checkpoint | Returned | Raised | NotFound
 
-_encoder = msgspec.msgpack.Encoder()
+encode = msgspec.msgpack.Encoder().encode
 to_child: "msgspec.msgpack.Decoder[ToChild]" = msgspec.msgpack.Decoder(ToChild)
 from_child: "msgspec.msgpack.Decoder[FromChild]" = msgspec.msgpack.Decoder(FromChild)
 
 
 def frame(message: ToChild | FromChild) -> bytes:
     """A message with its length in front."""
-    body = _encoder.encode(message)
-    return len(body).to_bytes(HEADER, "big") + body
+    return framed(encode(message))

@@ -2,10 +2,13 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from penstock import Penstock, Settings
@@ -311,6 +314,43 @@ async def test_several_processes_import_what_one_does(
     found = await app.events.find(EventFilter(session_id="tr-1", limit=100))
     told = [event.payload.get("uuid") for event in found]
     assert told == [record.get("uuid") for record in RECORDS], "in their order"
+
+
+IMPORT = """
+import asyncio, sys
+from penstock import Penstock, Settings
+from penstock.apps.recorder import importing
+from penstock.apps.recorder.extension import recorder
+
+async def never(*_):
+    await asyncio.gather(*map(asyncio.wrap_future, importer._begun))
+    print("all have begun", flush=True)
+    await asyncio.sleep(600)
+
+async def main():
+    global importer
+    async with Penstock(settings=Settings(url=sys.argv[1]), extensions=[recorder]) as app:
+        importer = importing.Importer(app, processes=2)
+        await importer.run(importing.find(sys.argv[2]))
+
+if __name__ == "__main__":
+    importing.SMALL, importing.keep = 0, never
+    asyncio.run(main())
+"""
+
+
+def test_an_import_that_is_killed_leaves_no_process_behind(tmp_path: Path, folder: Path) -> None:
+    script = tmp_path / "import.py"
+    script.write_text(IMPORT)
+    command = [sys.executable, str(script), f"sqlite:///{tmp_path}/work.db", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "all have begun\n"
+        children = psutil.Process(process.pid).children()
+        process.kill()
+    assert len(children) >= 2
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
 
 
 async def test_small_files_are_made_safe_while_others_are_written(

@@ -13,7 +13,6 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from penstock.apps.recorder import cursor_store
 from penstock.apps.recorder.bulk import Kept, Position, Ready, keep, position_of, ready
@@ -31,6 +30,7 @@ from penstock.apps.recorder.transcripts import (
 from penstock.extension import Shown
 from penstock.model.errors import InvalidOption
 from penstock.model.wording import counted
+from penstock.worker.child_process import end_with
 
 if TYPE_CHECKING:
     from penstock.app.penstock import Penstock
@@ -125,14 +125,14 @@ _makers: list[Maker] = []
 """That of this process, if it is one of several."""
 
 
-def _begin(maker: Maker) -> None:
+def _begin(maker: Maker, parent_pid: int) -> None:
+    end_with(parent_pid)
     _makers[:] = [maker]
 
 
 def _make(chunk: Chunk, session: str, now: int) -> list[Ready]:
-    """Make events in another process; what is only compared with what is there stays here."""
-    made = _makers[0].make(chunk, session, now)
-    return [each._replace(row=replace(each.row, body=b"")) for each in made]
+    """Make events in another process."""
+    return _makers[0].make(chunk, session, now)
 
 
 def _be_there() -> None:
@@ -156,7 +156,8 @@ class Importer:
         total = sum(source.size for source in sources)
         if total > SMALL and self._processes > 1:
             context = get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, context, _begin, (self._maker,))
+            told = (self._maker, os.getpid())
+            self._pool = ProcessPoolExecutor(self._processes, context, _begin, told)
             self._begun = [self._pool.submit(_be_there) for _ in range(self._processes)]
         try:
             await self._all(sources, _shown(show, total))

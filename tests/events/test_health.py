@@ -215,7 +215,7 @@ async def test_derived_rows_that_are_not_what_a_replay_derives_are_found(app: Pe
     await catch_up(app)
     consumer = app.consumer.get("tally")
     assert await consistency(app, consumer) == 1
-    await app.transact(lambda tx: tx.tally.run("add", ("tally", "//s", 100, "forged")))
+    await app.transact(lambda tx: tx.tally.run("put", ("tally", "//s", 7, 100, "forged")))
     assert await consistency(app, consumer) == 0
     assert await consistency(app, consumer) == 0, "and nothing was changed by looking"
     await app.transact(lambda tx: tx.events.queries.run("shed", (1, "tally")))
@@ -227,7 +227,7 @@ async def test_derived_rows_that_are_not_what_a_replay_derives_are_found(app: Pe
 async def test_one_process_of_a_consumer_looks_after_its_sessions(app: Penstock) -> None:
     await append(app, 4, session="s")
     await catch_up(app)
-    await app.transact(lambda tx: tx.tally.run("add", ("tally", "//s", 100, "forged")))
+    await app.transact(lambda tx: tx.tally.run("put", ("tally", "//s", 7, 100, "forged")))
     await app.transact(lambda tx: tx.events.queries.run("shed", (1, "tally")))
     await append(app, 2, session="t")
     await catch_up(app)

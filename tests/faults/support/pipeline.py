@@ -24,7 +24,7 @@ def made(url: str, stream: str) -> Penstock:
     """The application, which counts what happened in every session."""
     settings = Settings(url=url, extension={"events": {"stream": stream}})
     app = Penstock(settings=settings, extensions=[tally])
-    app.consumer.add(Tally().consumer(workers=2))
+    app.consumer.add(Tally(folds=True).consumer(workers=2))
     return app
 
 

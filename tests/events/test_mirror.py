@@ -56,6 +56,7 @@ async def test_the_log_is_mirrored_by_its_sequences(app: Penstock, others: Other
     entry = others.entries(FEED)[0]
     assert (entry["event_id"], entry["sequence"], entry["session_id"]) == ("e1", "1", "s")
     assert (entry["event_type"], entry["priority"]) == ("trace", "5")
+    assert entry["timestamp"] == str(AT + 1)
     assert "payload" not in entry
 
 

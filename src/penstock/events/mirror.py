@@ -9,7 +9,6 @@ sequence of the log it has to go on; it then creates itself anew with the id tha
 
 import time
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -173,8 +172,8 @@ def _pages(rows: Sequence[tuple[Any, ...]]) -> list[Sequence[tuple[Any, ...]]]:
 
 
 def _told(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """What the script takes: the names, and the values of every event in turn."""
-    return [len(NAMES), *NAMES, *chain.from_iterable(rows)]
+    """What the script takes."""
+    return [msgspec.msgpack.encode(rows), *NAMES]
 
 
 def _letter_fields(row: tuple[Any, ...]) -> list[Any]:

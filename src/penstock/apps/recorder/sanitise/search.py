@@ -74,7 +74,7 @@ def search(data: bytes) -> list[Found]:
     """What the families find; what overlaps is found twice."""
     global _seen
     size = len(data)
-    if b"[" in data and _COLOUR.search(data, 0, size) != NOWHERE:
+    if any([each in data for each in _COLOURS]):
         data = _uncoloured(data)
     found: list[Found] = []
     # A hook looks at so little that a search for several at once is not worth its compilation.
@@ -140,6 +140,7 @@ def _after_repeats(data: bytes, last: int, now: int) -> int:
     return now + size - REACH if size > REACH else 0
 
 
+_COLOURS = (b"\x1b[", b"1b[", b"1B[", b"033[", b"\\e[")
 _COLOUR = Pattern(r"(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[0-9;]*m")
 
 

@@ -198,6 +198,30 @@ def test_hostile_texts_take_linear_time(part: str) -> None:
     assert process_time() - began < 0.5  # about 0.02 on an idle machine; a square would take hours
 
 
+BLOCK = "-----BEGIN RSA PRIVATE KEY-----\n" + SECRET * 3 + "\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("repeated", "secret"),
+    [
+        ("INSERT INTO a (password) VALUES ('b');", f"INSERT INTO a (password) VALUES ('{SECRET}')"),
+        ("insert into a (b) values ('c');\n", f"insert into a (password) values ('{SECRET}')"),
+        ("-----BEGIN RSA PRIVATE KEY-----", BLOCK),
+        ("-----BEGIN RSA PRIVATE KEY-----\n", "\n" + BLOCK),
+        ("login abcdef1 ", f"login: admin / {SECRET}"),
+        ("token=", f"token={SECRET}"),
+    ],
+)
+def test_a_secret_among_what_repeats_itself_is_found(repeated: str, secret: str) -> None:
+    times = 20_000 // len(repeated)
+    for text in (
+        repeated * times + secret,
+        repeated * times + secret + "\n" + repeated * times,
+        repeated * times + " and " + repeated * times + secret,
+    ):
+        assert SECRET not in CLEAN.text(text).text
+
+
 def test_a_hook_loads_nothing_heavy() -> None:
     program = (
         "import sys; before = set(sys.modules)\n"

@@ -44,6 +44,22 @@ def back(data: bytes, at: int, letters: frozenset[int] | set[int], reach: int) -
     return at
 
 
+REACH = 2_048
+
+
+def after_repeats(data: bytes, last: int, now: int) -> int:
+    """Where a text that only repeats itself ends, less what a look may reach; 0 if it does not.
+
+    What was missed here would be missed in every one of the repeats.
+    """
+    size = REACH
+    if now - last > 256 or data[last : last + size] != data[now : now + size]:
+        return 0
+    while now + size < len(data) and data[last : last + 2 * size] == data[now : now + 2 * size]:
+        size *= 2
+    return now + size - REACH if size > REACH else 0
+
+
 # Checksums
 
 

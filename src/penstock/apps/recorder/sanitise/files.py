@@ -1,6 +1,6 @@
 """What can only be told from more than a line: private keys, Kubernetes secrets, pairs of keys."""
 
-from penstock.apps.recorder.sanitise.checks import placeholder
+from penstock.apps.recorder.sanitise.checks import REACH, after_repeats, placeholder
 from penstock.apps.recorder.sanitise.names import LENIENT, Kind, is_secret, kind_of
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
@@ -45,7 +45,7 @@ _FILLED = Pattern(r"[A-Za-z0-9+/=]{16}")
 def _private_keys(data: bytes) -> list[Found]:
     found: list[Found] = []
     limit = len(data)
-    at, last_end = 0, (0, 0)
+    at, last, last_end = 0, -REACH, (0, 0)
     while (span := _BEGIN.search(data, at, limit)) != NOWHERE:
         begin, after = span
         if last_end != NOWHERE and last_end[1] <= after:
@@ -57,6 +57,8 @@ def _private_keys(data: bytes) -> list[Found]:
         if _FILLED.search(data, after, stop) != NOWHERE:
             found.append((begin, stop, "private-key", "PRIVATE_KEY", 1.0))
             at = stop
+        else:
+            at, last = max(at, after_repeats(data, last, begin)), begin
     return found
 
 
@@ -193,15 +195,17 @@ _CELL = Pattern(r"\s*(?:N?'([^'\n]*)'|\"([^\"\n]*)\"|[^,'\"]*)\s*(?:,|$)")
 def _inserts(data: bytes) -> list[Found]:
     """The values of columns that a statement names as secrets."""
     found: list[Found] = []
-    at, limit = 0, len(data)
-    while (span := _INSERT.search(data, at, limit)) != NOWHERE:
-        groups = _INSERT.groups(data, span[0], limit)
-        names = data[slice(*groups[1])].split(b",") if groups else []
+    at, last = 0, -REACH
+    limit = len(data)
+    while (groups := _INSERT.find(data, at, limit)) is not None:
+        (begin, at), names = groups[0], data[slice(*groups[1])].split(b",")
         kinds = [kind_of(name.strip(b" \t\r\n\"'`[]")) for name in names]
-        at = span[1]
+        before = len(found)
         while (row := _TUPLE.groups(data, at, limit)) is not None:
             at = row[0][1]
             found += _values(data, *row[1], kinds)
+        if len(found) == before:
+            at, last = max(at, after_repeats(data, last, begin)), begin
     return found
 
 

@@ -29,7 +29,8 @@ LONG = 20
 FAR, NEAR = 120, 60
 """How far before and behind a word one that tells of secrets may be."""
 STEP = 32
-"""So close behind one that tells, no other is looked for."""
+FARTHEST_STEP = 512
+"""So close behind one that tells, no other is looked for; in a long region the step grows."""
 
 _SIGN = r"[!#$%&*+./0-9:?@A-Z^_a-z~-]"
 _TRIGGER = (
@@ -73,8 +74,10 @@ def regions(data: bytes) -> "Iterator[tuple[int, int]]":
             if stop:
                 yield begin, _after_word(data, stop)
             begin = first
-        stop = min(size, at + STEP + FAR)
-        at += STEP
+        # Where much tells, it is not looked for at every step.
+        step = max(STEP, min(FARTHEST_STEP, (at - begin) >> 2))
+        stop = min(size, at + step + FAR)
+        at += step
     if stop:
         yield begin, _after_word(data, stop)
 

@@ -37,6 +37,12 @@ class Pattern:
         found: Span = match(_unanchored, data, start, end)[0]
         return found
 
+    def find(self, data: bytes, start: int, end: int) -> "list[Span] | None":
+        """Where it first matches and where each of its groups does; None if it does not."""
+        match = self._match or self._compile()
+        found: list[Span] = match(_unanchored, data, start, end)
+        return found if found[0] != NOWHERE else None
+
     def at(self, data: bytes, start: int, end: int) -> Span:
         """Where it ends if it matches at a place, or `NOWHERE`."""
         match = self._match or self._compile()

@@ -13,6 +13,7 @@ from penstock.apps.recorder.sanitise import (
     people,
     prose,
 )
+from penstock.apps.recorder.sanitise.checks import after_repeats
 from penstock.apps.recorder.sanitise.pattern import NOWHERE, Found, Pattern
 
 TYPE_CHECKING = False  # not from typing, which a hook need not load
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 WINDOW = 4_096
 MANY = 262_144
 PATIENCE = 32
-REACH = 2_048
 
 _FAMILIES = {
     look: Pattern(trigger)
@@ -74,7 +74,7 @@ def search(data: bytes) -> list[Found]:
     """What the families find; what overlaps is found twice."""
     global _seen
     size = len(data)
-    if any([each in data for each in _COLOURS]):
+    if any(each in data for each in _COLOURS):
         data = _uncoloured(data)
     found: list[Found] = []
     # A hook looks at so little that a search for several at once is not worth its compilation.
@@ -122,22 +122,9 @@ def _look(
         if hit:
             at = max(at, hit)
         if misses > PATIENCE:
-            at = max([at, *(_after_repeats(data, last, span[0]) for last in recent)])
+            at = max([at, *(after_repeats(data, last, span[0]) for last in recent)])
             del recent[:-3]
             recent.append(span[0])
-
-
-def _after_repeats(data: bytes, last: int, now: int) -> int:
-    """Where a text that only repeats itself ends, less what a look may reach; 0 if it does not.
-
-    What was missed here would be missed in every one of the repeats.
-    """
-    size = REACH
-    if now - last > 256 or data[last : last + size] != data[now : now + size]:
-        return 0
-    while now + size < len(data) and data[last : last + 2 * size] == data[now : now + 2 * size]:
-        size *= 2
-    return now + size - REACH if size > REACH else 0
 
 
 _COLOURS = (b"\x1b[", b"1b[", b"1B[", b"033[", b"\\e[")

@@ -58,7 +58,7 @@ async def app(
     url = f"sqlite:///{tmp_path}/work.db"
     if request.param == "postgres":
         url = request.getfixturevalue("postgres_store_url")
-    async with hooks_app(url, tmp_path / "agents", clock, timeout=0.2) as made:
+    async with hooks_app(url, tmp_path / "agents", clock, timeout=2) as made:
         yield made
 
 

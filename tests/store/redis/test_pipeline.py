@@ -66,7 +66,7 @@ async def test_what_is_told_unasked_is_no_answer(server: Server) -> None:
 
 async def test_silence_ends_a_line_and_all_its_calls(valkey_url: str) -> None:
     with Proxy(valkey_url) as proxy:
-        server = Server(f"{proxy.url}&timeout=0.2")
+        server = Server(f"{proxy.url}&timeout=1")
         await server.open()
         pipeline = await server.pipeline()
         proxy.blackhole()

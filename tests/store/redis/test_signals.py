@@ -132,7 +132,7 @@ async def test_a_dead_line_is_noticed(
 ) -> None:
     monkeypatch.setattr(signals, "QUIET_SECONDS", 0.1)
     with Proxy(valkey_url) as proxy:
-        here, elsewhere = opened(proxy.url + "&timeout=0.3"), opened(valkey_url)
+        here, elsewhere = opened(proxy.url + "&timeout=1"), opened(valkey_url)
         await here.open()
         await elsewhere.open()
         subscription = here.subscribe()

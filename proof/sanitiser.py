@@ -34,6 +34,10 @@ HALVES = (
     "careless",
     "alike",
     "company",
+    "examiner",
+    "operations",
+    "spoken",
+    "scenes",
 )
 PERSONAL = frozenset(
     (

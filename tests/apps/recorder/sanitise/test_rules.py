@@ -41,6 +41,10 @@ def test_the_corpus_is_sanitised_as_well_as_it_was(half: str) -> None:
         ("careless", 0.87, 0.9),
         ("alike", 0.96, 0.84),
         ("company", 0.97, 0.885),
+        ("examiner", 0.965, 0.91),
+        ("operations", 0.94, 0.885),
+        ("spoken", 0.905, 0.945),
+        ("scenes", 0.85, 0.75),
     ],
 )
 def test_lines_by_others_are_sanitised_as_well_as_they_were(

@@ -7,20 +7,23 @@ _SURE = (
     r"\b(?:pin|puk|passcode|pincode|tan|lockbox|combination|digicode|geheimzahl|t\xc3\xbcrcode)s?\b"
     r"|(?:verification|security|access|door|gate|entry|alarm|pairing|one-?time|installer|log-?in"
     r"|sign-?in|2fa|mfa|auth\w*|sms|confirmation|unlock|safe|best\xc3\xa4tigungs|sicherheits|einmal"
+    r"|activation|service|keypad"
     r"|zugangs|freischalt)[ -]?codes?\b"
     r"|\xd0\xbf\xd0\xb8\xd0\xbd.?\xd0\xba\xd0\xbe\xd0\xb4"
-    r"|\xd0\xba\xd0\xbe\xd0\xb4 \xd0\xbf\xd0\xbe\xd0\xb4\xd1\x82\xd0\xb2"
+    r"|\xd0\xba\xd0\xbe\xd0\xb4 \xd0\xbf(?:\xd0\xbe|\xd1\x96)\xd0\xb4\xd1\x82\xd0\xb2"
+    r"|code (?:de l'alarme|d'activation|de s\xc3\xa9curit\xc3\xa9|de v\xc3\xa9rification)|keypad"
+    r"|\xe9\xaa\x8c\xe8\xaf\x81\xe7\xa0\x81"
 )
 _WORDS = (
     r"\b(?:password|passwort|kennwort|passphrase|wi-?fi key|wpa key|contrase\xc3\xb1a|senha"
-    r"|clave)\b"
+    r"|clave|key content)\b|(?:wlan|netzwerk|wpa)-?schl\xc3\xbcssel"
 )
 _PERHAPS = (
     r"\b(?:otp|2fa|mfa|totp|authenticator)\b|\bcode (?:it|they|he|she|is|was|now|says)\b"
     r"|\bcode\b|c\xc3\xb3digo"
     r"|codice"
 )
-_CODE_TRIGGER = rf"(?i)(?:{_SURE}|{_PERHAPS}|{_WORDS}|\b[0-9]{{4,8}} is your )"
+_CODE_TRIGGER = rf"(?i)(?:{_SURE}|{_PERHAPS}|{_WORDS}|\b[0-9]{{4,8}} (?:is your|ist ihr) )"
 _IS_WORD = Pattern(rf"(?i)(?:{_WORDS})")
 _IS_SURE = Pattern(rf"(?i)(?:{_SURE})")
 _NUMERIC = Pattern(
@@ -45,7 +48,8 @@ _OF_ANOTHER = Pattern(
     r"(?i)(?:.|\n)*(?:error|status|exit|zip|country|postal|area|http|product|order)[ _-]"
 )
 _TELLS = Pattern(
-    r"(?i)(?:.|\n)*(?:\b(?:is|es|est|ist|lautet|was|now|says|le)|[:=#>\"'\x60(])\s{0,4}"
+    r"(?i)(?:.|\n)*(?:\b(?:is|es|est|ist|lautet|was|now|says|le|take|use|enter|type)"
+    r"|[:=#>,\"'\x60(])\s{0,4}"
 )
 
 
@@ -122,15 +126,19 @@ def phrase(data: bytes, start: int, end: int) -> Found | int | None:
 
 _GROUPED_TRIGGER = r"(?i)\b[a-z0-9]{4}[ -][a-z0-9]{4}[ -][a-z0-9]{4}[ -][a-z0-9]{4}\b"
 _GROUPED = Pattern(r"(?i)(?:[a-z0-9]{4}[ -]){3,15}[a-z0-9]{4}\b")
+_OF_APP = Pattern(r"[a-z]{4}(?:[ -][a-z]{4}){3}")
+_FOR_APP = Pattern(r"(?i)\bapp(?:lication)?.?(?:specific )?passw")
 _OF_KEY = Pattern(r"(?i)\bkey\b[^\n:]{0,60}:?\s{1,8}")
 
 
 def grouped(data: bytes, start: int, __: int) -> Found | int:
     """`setup key: abcd efgh …`, of an app that makes codes."""
     stop = _GROUPED.at(data, start, min(len(data), start + 100))[1]
+    lowest = max(0, start - 80)
+    if _OF_APP.whole(data[start:stop]) and _FOR_APP.search(data, lowest, start) != NOWHERE:
+        return start, stop, "app-password", "PASSWORD", 0.85
     if amount(data[start:stop], FIGURES) < 2:
         return stop
-    lowest = max(0, start - 80)
     told = data[lowest:start].lower().rfind(b"key")
     if told < 0 or _OF_KEY.at(data, lowest + told, start)[1] != start:
         return stop

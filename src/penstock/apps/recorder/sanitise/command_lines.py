@@ -18,8 +18,8 @@ _URL_TRIGGER = (
     r"|[\w.-]:[^\s@:/\"']+@(?:tcp|udp|unix)\("
     r"|[?&](?:appid|_?csrf\w*|xsrf\w*|authenticity_token|code|ticket|sid)=[\w%.~+/-]{16}"
     r"|\b(?:infura\.io/v3|alchemy(?:api)?\.(?:io|com)/v2|quiknode\.pro)/[\w-]{20}"
-    r"|(?:^|[\s\"'])-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}[\"']?"
-    r"[\w.@+%-]+:[\"']?[^\s:\"'/$]"
+    r"|(?:^|[\s\"'])-(?:[A-Za-z]{0,4}u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)"
+    r"[ =]{0,2}[\"']?[\w.@+%-]+:[\"']?[^\s:\"'/$]"
     r"|(?i:(?:^|\s)--?[\w-]*(?:password|passwd|passphrase|token|secret|key|pass|pwd))[ \t]+[^\s-]"
     r"|\s-[pPwWkKa] ?[\"']?[^\s\"'-][^\s\"']{7}|--from-literal[= ][\"']?[\w.-]+=(?:\S|\\\n)"
     r"|\b(?:ENV|ARG) [A-Z0-9_]*(?:PASSWORD|PASSWD|TOKEN|SECRET|KEY|PASS|PWD) [^\s=]"
@@ -28,7 +28,7 @@ _URL_TRIGGER = (
     r"|\n(?:password|passwd|secret|api_key|token)[ \t]{2,}[^\s=:]{6}"
 )
 _PAIRED = Pattern(
-    r"-(?:u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}([\"']?)"
+    r"-(?:[A-Za-z]{0,4}u|-(?:proxy-)?user|-auth|-basic-auth|-cred(?:ential)?s)[ =]{0,2}([\"']?)"
     r"[\w.@+%-]{1,64}:[\"']?([^\s\"'\x60]+)"
 )
 _OPTION = Pattern(r"([\w-]+)[ \t]{1,24}([\"']?)")
@@ -156,7 +156,7 @@ _TOOL_TRIGGER = (
     r"|[\w.*-]+:(?:[0-9]{4,5}|\*):[\w*.-]+:[\w*.-]+:[^\s:]"
 )
 _UP_TO = r"\b[^\n|;&]*?\s"
-_VALUE = r"\s{0,2}[\"']?([^\s\"']+)"
+_VALUE = r"\s{0,2}[\"']?([^\s\"'\[][^\s\"']*)"
 _TOOLS = Pattern(
     r"(?:mysql\w*|mariadb)\b[^\n|;&]*?\s-p[\"']?([^\s\"'-][^\s\"']+)"
     rf"|(?:sshpass|(?:docker|podman) login|mongo(?:sh)?){_UP_TO}-p{_VALUE}"

@@ -238,6 +238,7 @@ _HEADER_TRIGGER = (
     r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at"
     r"|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?[\w%.+/-]{16}"
     r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t\S"
+    r"|(?:sid|SID|[Ss]ess\w*|SESS\w*|auth|token)\\{0,3}\"[ ]?,[ ]?\\{0,3}\"value\\{0,3}\"[ ]?:"
     r"|(?i)(?:authorization|set-cookie2?|cookie)\\{0,3}[\"'\x60]?\]?[ \t]{0,4}[:=,][ \t]{0,4}\S"
     r"|\b(?:bearer|basic|ssws)[ \t]{1,4}[A-Za-z0-9]"
 )
@@ -253,6 +254,7 @@ _MORSEL = Pattern(
     r"|remember_token|auth_token|sid|SID|HSID|SSID|li_at"
     r"|xs)\\{0,3}[\"']?[ ]?[=:,][ ]?\\{0,3}[\"']?([\w%.+/-]{16,})"
     r"|\t(?:TRUE|FALSE)\t/[^\t\n]*\t(?:TRUE|FALSE)\t[0-9]+\t[^\t\n]+\t(\S+)"
+    r"|\w+\\{0,3}\"[ ]?,[ ]?\\{0,3}\"value\\{0,3}\"[ ]?:[ ]?\\{0,3}\"([\w%.+/-]{16,})"
 )
 _SCHEME = Pattern(r"(?i)(bearer|basic|ssws)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})")
 _CREDENTIAL = Pattern(r"[^\s\"'\x60\\,;<>]+")
@@ -312,7 +314,7 @@ def _morsel(data: bytes, start: int) -> Found | None:
     groups = _MORSEL.groups(data, start, len(data))
     if groups is None:
         return None
-    begin, stop = groups[1] if groups[1] != NOWHERE else groups[2]
+    begin, stop = next(each for each in groups[1:] if each != NOWHERE)
     value = data[begin:stop]
     if placeholder(value) or not is_secret(RANDOM, value, quoted=True) or value.count(b"-") == 4:
         return None

@@ -26,6 +26,7 @@ MIDDLE = 128
 """The byte of a weight of nothing."""
 SHORTEST, LONGEST = 6, 128
 LONG = 20
+UUID_SIZE = 36
 FAR, NEAR = 120, 60
 """How far before and behind a word one that tells of secrets may be."""
 STEP = 32
@@ -45,7 +46,7 @@ _TELLS = Pattern(
     r"|(?i)pas+w|passphrase|passcode|pass\b|passwd|pwd|\bpw\b|psk|secret|token|api.?key|keys?\b"
     r"|cred|log.?in\b|logon|logged in|sign.?in\b|auth|\badmin|\broot\b|\buser|account|\bacct"
     r"|\bpin\b|(?:recovery|backup|scratch|activation).codes?|seed|mnemonic|unlock|access"
-    r"|connect|bearer|private|licen[cs]e|changed it"
+    r"|connect|bearer|private|licen[cs]e|changed it|new one|old one|rotated"
     # tools and places
     r"|wi-?fi|wlan|ssid|sudo|vpn|s?ftp\b|ldap|smtp|mysql|psql|rdp\b|rcon|remote|anydesk|kdbx"
     r"|cookie|sessionid|webhook|lockbox"
@@ -57,6 +58,15 @@ _TELLS = Pattern(
     r"|\xd9\x83\xd9\x84\xd9\x85\xd8\xa9|\xc5\x9fifre|jelsz|l\xc3\xb6senord|adgangskode|salasana"
     r"|heslo|geheim|schl\xc3\xbcssel|zugang|zug\xc3\xa4nge|inlog|\bww\b|cl\xc3\xa9|\bclef|sleutel"
     r"|chave|palavra"
+    r"|\xce\xba\xcf\x89\xce\xb4\xce\xb9\xce\xba|\xd7\xa1\xd7\x99\xd7\xa1\xd7\x9e"
+    r"|\xd8\xb1\xd9\x85\xd8\xb2|\xe0\xb8\xa3\xe0\xb8\xab\xe0\xb8\xb1\xe0\xb8\xaa"
+    r"|\xe0\xa4\xaa\xe0\xa4\xbe\xe0\xa4\xb8\xe0\xa4\xb5\xe0\xa4\xb0\xe0\xa5\x8d\xe0\xa4\xa1"
+    r"|lozink|\xd0\xbb\xd0\xbe\xd0\xb7\xd0\xb8\xd0\xbd\xd0\xba|\xc5\xa1ifr"
+    r"|\xd1\x88\xd0\xb8\xd1\x84\xd1\x80|geslo|parool|slapta|nenosiri|sandi\b|laluan"
+    r"|m\xe1\xba\xadt kh\xe1\xba\xa9u|passord|kodeord|lykilor|wagwoord"
+    r"|\xe1\x83\x9e\xe1\x83\x90\xe1\x83\xa0\xe1\x83\x9d\xe1\x83\x9a|\xec\x95\x94\xed\x98\xb8"
+    r"|\xe5\x8f\xa3\xe4\xbb\xa4|\xe6\x9a\x97\xe8\xa8\xbc|chiave|\xd0\xb3\xd0\xb0\xd1\x81\xd0\xbb"
+    r"|cyfrinair|\xf0\x9f\x94\x91|\xf0\x9f\x94\x90"
 )
 """Words that tell of secrets; what stands for one that was taken out tells nothing."""
 
@@ -127,7 +137,7 @@ def _bounds(data: bytes, start: int, end: int) -> tuple[int, int]:
     if not SHORTEST <= end - start <= LONGEST or data[start] in b"/.~@":
         return end, end
     value = data[start:end]
-    if value.isdigit() or value.isalpha() or b"***" in value or _UUID.whole(value):
+    if value.isdigit() or value.isalpha() or b"***" in value:
         return end, end
     return start, end
 
@@ -282,7 +292,15 @@ _LOWER = bytes(each | 32 if each in LETTERS or each >= 128 else 32 for each in r
 _SORTS = {
     each: sort
     for sort, all_ in (
-        (b"p", b"pas pwd pw psk sen cla con mdp mot ken wac has par \xd0\xbf\xd0 \xe5\xaf\x86"),
+        (
+            b"p",
+            (
+                b"pas pwd pw psk sen cla con mdp mot ken wac has par \xd0\xbf\xd0 \xe5\xaf\x86"
+                b" chi cyf ges kod loz lyk m\xe1\xba nen san sla wag \xc5\xa1i \xce\xba\xcf"
+                b" \xd0\xb3\xd0 \xd0\xbb\xd0 \xd1\x88\xd0 \xd7\xa1\xd7 \xd8\xb1\xd9 \xe0\xa4\xaa"
+                b" \xe0\xb8\xa3 \xe1\x83\x9e \xe5\x8f\xa3 \xe6\x9a\x97 \xec\x95\x94 \xf0\x9f\x94"
+            ),
+        ),
         (b"s", b"sec tok api key cre aut bea pri see mne lic"),
     )
     for each in all_.split()
@@ -302,6 +320,8 @@ def _collapsed(kinds: bytes) -> bytes:
 
 def _look_of(value: bytes, shape: bytes) -> bytes:
     size = len(value)
+    if size == UUID_SIZE and _UUID.whole(value):
+        return b"U"
     if not value.translate(None, b"0123456789abcdefABCDEF"):
         return b"h" if size < LONG else b"H%d" % min(size, 70)
     if size < 16:

@@ -138,6 +138,9 @@ _SHAPES = (
     r"\{S?SHA[0-9]*\}[A-Za-z0-9+/]{20,}={0,2}",
     r" (?:SHA|MD5|AES|DES)[-0-9]* \"([^\"\s]{8,64})\"",
     r"\bS[UAOCN][A-Z2-7]{56}\b",
+    r"\bAAAA[\w-]{7}:APA91[\w-]{100,}",
+    r"\b[0-9]/[0-9]{13,17}:[0-9a-f]{32}\b",
+    r"\b00D[A-Za-z0-9]{12}![A-Za-z0-9._]{60,}",
     r"cloudflared [^\n]{0,60}(eyJ[A-Za-z0-9+/_-]{40,}={0,2})",
     r"\br[ow]community6? (\S{6,64})",
     r"stats auth [^\s:]{1,64}:(\S{6,128})",
@@ -199,12 +202,12 @@ _SHAPE_TRIGGER = (
     r"|sonar\.login|LS0tLS1CRUdJTi|\{S?SHA| (?:SHA|MD5|AES|DES)[-0-9]* \"|\bS[UAOCN][A-Z2-7]{56}\b"
     r"|cloudflared |\br[ow]community6? |stats auth |AUTH PLAIN | : (?:PSK|EAP|XAUTH) \"|USERPWD,"
     r"|define\([ ]?[\"'][A-Z_]*(?:KEY|SALT)[\"'],|\b[0-9]{6}-[0-9]{6}-[0-9]{6}-"
-    r"|\bc[ks]_[0-9a-f]{20}"
+    r"|\bc[ks]_[0-9a-f]{20}|:APA91[\w-]{20}|/[0-9]{13,17}:[0-9a-f]{32}\b|\b00D[A-Za-z0-9]{12}!"
     r"|_\|WARNING:-DO-NOT|pre-shared-key |snmp(?:-server)? community |\b(?:password|secret"
     r"|key) [0579] "
     r"|oathtool |(?i:key|secret|psk)\w* ?(?:\[\w*\])? *= *(?:new byte\[\] ?)?[\{\[(]\s*0x"
 )
-_BACK = {b"-": 12, b":": 42, b'"': 66, b"'": 66}
+_BACK = {b"-": 12, b":": 42, b"/": 2, b'"': 66, b"'": 66}
 """How far before its sign a shape may begin."""
 
 FAMILIES = ((_LONE_TRIGGER, lone), (_SHAPE_TRIGGER, shape))

@@ -30,7 +30,7 @@ _PASSWORDS = {
     "contrasena", "senha", "passw", "psw", "motdepasse", "mdp", "wachtwoord", "haslo", "parola",
     "psk", "passwords", "pswd",
 }  # fmt: skip
-_SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption"}
+_SALTS = {"salt", "pepper", "hmac", "passkey", "cipher", "encryption", "macaroon", "signing"}
 _SEEDS = {"mfa", "2fa", "totp", "otp", "authenticator"}
 _JOINED_SEEDS = {f"{each}seed" for each in _SEEDS}
 _PAIRS = {("secret", "id"), ("erlang", "cookie"), *((each, "seed") for each in _SEEDS)}
@@ -338,7 +338,7 @@ def _is_password(value: bytes, digits: int, letters: int, *, quoted: bool, prose
         return False
     if not digits:
         if _SNAKE.whole(value) and not _ragged_words(value):
-            words = value.replace(b"_", b"-").split(b"-")
+            words = [each.encode() for each in _words(value.decode())]
             return (
                 len(words) > 2 and is_phrase(words) and (len(words) > 3 or min(map(len, words)) > 3)
             )

@@ -34,7 +34,7 @@ _PROSE_TRIGGER = (
     r"(?:[^\s]+\n)?[^\s]{10}"
     r"|\b(?:openssl rand|pwgen|auth token)\b[^\n]*\n[^\s]{10}"
     r"|\b(?i:pdo|__construct|mysqli|\w*client(?:\.new)?|\w*session|\w*datasource|\w*mailer"
-    r"|database|\w*real_connect)\((?:\w+,\s?)?[\"'][^\"'\n]+[\"'],"
+    r"|database|\w*real_connect|url\.create|ldap_bind)\((?:\$?\w+,\s?)?[\"'][^\"'\n]+[\"'],"
 )
 _SETTING = Pattern(r"[\s\"'-]?([A-Z][A-Z0-9_]{2,40})=[\"']?([A-Za-z0-9+/_=.-]{24,})[\"']?")
 _PUBLIC = Pattern(
@@ -59,6 +59,8 @@ def said(data: bytes, start: int, end: int) -> Found | None:
     if data[end - 1 : end] == b"(":
         return _pair(data, start, end) or _argument(data, end)
     if data[end - 2 : end] in (b"',", b'",') and data.find(b"(", start, end) > 0:
+        if data[start : start + 9].lower() == b"ldap_bind":
+            return _argument(data, end)
         return _last_of_texts(data, end)
     shown = data.find(b"\n", start, end)
     if shown > 0 and _SHOWS.at(data, start, end) != NOWHERE:
@@ -121,9 +123,9 @@ _PASSWORD_AND = Pattern(
     r"|contrase\xc3\xb1a)[ \t]([^\s\"'\x60=:(){}<>\[\]]{8,64})"
 )
 _CODES = Pattern(
-    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\n:]{0,80}:|[^\w\n]{1,6})\s*"
-    r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,10}(?:[ -][A-Za-z0-9]{4,10}){0,3}"
-    r"(?:[\s,;]{1,3}|$)){1,16})"
+    r"(?i)(?:backup|recovery|scratch)[ _-]codes?(?:[^\n:]{0,80}[:\n]|[^\w\n]{1,6})[\s\"'\[]*"
+    r"((?:(?:[0-9]{1,2}[.)] )?[A-Za-z0-9]{4,20}(?:[ -][A-Za-z0-9]{4,10}){0,3}"
+    r"(?:[\s,;\"'\]]{1,5}|$)){1,16})"
 )
 _USER_AND = Pattern(
     r"(?i)(?:credential|cred|login|log ?in|sign ?in|admin|root|acct|account|user)s?\b"
@@ -291,7 +293,7 @@ _BARE_WORD_END = Pattern(r"[^\s\"'\x60]+")
 def _codes(data: bytes, start: int, end: int) -> Found | None:
     """The codes of a list, as far as they have digits."""
     stop = start
-    for code in data[start:end].replace(b",", b" ").replace(b";", b" ").split():
+    for code in data[start:end].translate(_APART).split():
         at = data.index(code, stop)
         if code.endswith((b".", b")")):
             continue  # the number of a code
@@ -299,6 +301,9 @@ def _codes(data: bytes, start: int, end: int) -> Found | None:
             break
         stop = at + len(code)
     return (start, stop, "recovery-codes", "SECRET", 0.85) if stop > start else None
+
+
+_APART = bytes(32 if each in b",;\"'[]" else each for each in range(256))
 
 
 def _paired(value: bytes) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.apps.recorder.sanitise.pattern import Found
     from penstock.apps.recorder.sanitise.user_rules import UserRules
 
-VERSION = "2"
+VERSION = "3"
 """The version of the rules: what older ones have looked at is looked at again."""
 
 STUB = "[REDACTED_TEXT]"

@@ -37,6 +37,7 @@ TOKENS: tuple[Row, ...] = (
     ("planetscale-token", "PLANETSCALE_TOKEN",
      ("pscale_tkn_", "pscale_pw_", "pscale_oauth_"), r"[\w=.-]{32,}"),
     ("neon-key", "NEON_KEY", ("napi_",), r"[a-z0-9]{50,80}\b"),
+    ("nostr-key", "NOSTR_KEY", ("nsec1",), r"[a-z0-9]{58}\b"),
     ("cockroach-key", "COCKROACH_KEY", ("CCDB1_",), "[A-Za-z0-9]{22}_[A-Za-z0-9]{40}"),
     ("clickhouse-key", "CLICKHOUSE_KEY", ("4b1d",), r"[A-Za-z0-9]{38}\b"),
     ("mongodb-key", "MONGODB_KEY", ("mdb_sa_sk_",), r"[\w-]{30,}"),

@@ -299,20 +299,21 @@ async def test_an_entry_that_was_deleted_while_we_had_it_is_acknowledged(
 async def test_all_stages_run_at_once_and_their_times_are_told(
     app: Penstock, others: Others
 ) -> None:
-    others.add(*(envelope(n) for n in range(250)))
     async with fast_path(app) as path:
         running = asyncio.create_task(path.run())
-        await until(lambda: not others.length())
+        for first in (0, 250):  # the whole is the time between two acknowledgements
+            others.add(*(envelope(n) for n in range(first, first + 250)))
+            await until(lambda: not others.length())
         await path.tell()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     rows = await app.read(lambda tx: tx.events.queries.rows("ingests"))
-    assert [(name, events) for name, _, _, _, events, *_ in rows] == [("fast-path-1", 250)]
+    assert [(name, events) for name, _, _, _, events, *_ in rows] == [("fast-path-1", 500)]
     stages = {"read", "parse", "compress", "write", "acknowledge", "whole"}
     percentiles = path.stages.percentiles()
     assert set(percentiles) == {*stages, "parse_cpu", "compress_cpu"}
     assert percentiles["compress_cpu"][2] <= percentiles["compress"][2]
-    assert [event.event_id for event in await events_of(app)] == [f"e{n}" for n in range(250)]
+    assert [event.event_id for event in await events_of(app)] == [f"e{n}" for n in range(500)]
 
 
 async def test_a_server_that_comes_back_empty_is_used_without_ado(

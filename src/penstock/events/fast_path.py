@@ -57,7 +57,7 @@ AHEAD = 5
 TRIES = 3
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 10.0
 TURN_SECONDS = 0.0005
-"""Who writes asks for the interpreter after every row: who compresses must not keep it for long."""
+"""Who writes asks for the interpreter several times a batch: nobody must keep it for long."""
 LEASE_MS = 10_000
 UPKEEP_SECONDS = 2.0
 

@@ -55,6 +55,34 @@ def test_lines_by_others_are_sanitised_as_well_as_they_were(
     assert score.precision >= precision
 
 
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("MINIO_ROOT_PASSWORD=WillowKettleOrangeHarbour", "WillowKettleOrangeHarbour"),
+        ('{"Password":"Maple_Thimble_Wagon_Cloud"}', "Maple_Thimble_Wagon_Cloud"),
+        ("curl -fsSu deploy:n9vTq2Lw -T a.jar https://repo.internal/a", "n9vTq2Lw"),
+        ("snmpget -v3 -u ops -A kR7pWq2mZ -x AES -X tY5uVb8nQ 10.0.0.1 sysName", "tY5uVb8nQ"),
+        ('{"recovery_codes":["k3f9a-77b2c","p0d4e-19a8f"]}', "p0d4e-19a8f"),
+        ('{"name":"sid","value":"4be17c9930fd2a6685d1c7e0fa39b264"}', "4be17c9930fd2a66"),
+        ("the app password for the relay is wkcd pmzt hqlr vbnx, use that", "wkcd pmzt hqlr vbnx"),
+        ("ldap_bind($ds, 'CN=sync,DC=corp', 'Rk7!vTq29zLm')", "Rk7!vTq29zLm"),
+        ("304815 ist Ihr Bestätigungscode.", "304815"),
+        ("it wants MFA, take 519274 quick", "519274"),
+        ("WLAN-Schlüssel: 40918273650192837465", "40918273650192837465"),
+        (
+            "take nsec1mjt3a7h6vrj6e5gj9hqenf2gmv7k03z0y3xau2l3wyjazdcd8x6ql58wxq",
+            "nsec1mjt3",
+        ),
+        ("MACAROON=0201036c6e6402f14a39e383d5a6322adcd93019", "02f14a39e383"),
+    ],
+)
+def test_what_other_authors_have_taught_is_found(
+    text: str, secret: str, sanitiser: Sanitiser
+) -> None:
+    assert secret in text
+    assert secret not in sanitiser.text(text).text
+
+
 def test_every_token_of_the_table_is_found_wherever_it_stands(sanitiser: Sanitiser) -> None:
     left = [
         (category, token)

@@ -7,7 +7,7 @@ _SURE = (
     r"\b(?:pin|puk|passcode|pincode|tan|lockbox|combination|digicode|geheimzahl|t\xc3\xbcrcode)s?\b"
     r"|(?:verification|security|access|door|gate|entry|alarm|pairing|one-?time|installer|log-?in"
     r"|sign-?in|2fa|mfa|auth\w*|sms|confirmation|unlock|safe|best\xc3\xa4tigungs|sicherheits|einmal"
-    r"|activation|service|keypad"
+    r"|activation|service"
     r"|zugangs|freischalt)[ -]?codes?\b"
     r"|\xd0\xbf\xd0\xb8\xd0\xbd.?\xd0\xba\xd0\xbe\xd0\xb4"
     r"|\xd0\xba\xd0\xbe\xd0\xb4 \xd0\xbf(?:\xd0\xbe|\xd1\x96)\xd0\xb4\xd1\x82\xd0\xb2"

@@ -20,7 +20,8 @@ _NAME = frozenset(WORD | set(b"_-.$"))
 
 _WORDS = (
     r"passw(?:or)?d|passwor[dt]|kennwort|passphrase|passcode|pwd|pass|secret|token|key|senha"
-    r"|psw|pswd|puk|_pat|erlang[_-]cookie|secret[_-]?id|credentials?|creds|jwt|auth|salt|pepper|hmac|passkey|encryption|mnemonic|(?:seed"
+    r"|psw|pswd|puk|_pat|erlang[_-]cookie|secret[_-]?id|credentials?|creds|jwt|auth|salt|pepper"
+    r"|hmac|macaroon|signing|passkey|encryption|mnemonic|(?:seed"
     r"|recovery)[ _-]?phrase|pw|psk|pin|cvv|cvc|otp|(?:mfa|2fa|totp|otp|authenticator)[ _-]?seed"
 )
 _SUFFIX = (

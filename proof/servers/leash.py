@@ -1,8 +1,8 @@
 """Ends a server whose owner was killed.
 
 A shell holds the read end of a pipe. The pipe breaks when the owner is gone, however it went, and
-then the shell signals the server and removes what it left. PDEATHSIG would do less: it follows the
-thread that started the server, and it is Linux's alone.
+then the shell signals the server and removes what it left, shared memory included. PDEATHSIG would
+do less: it follows the thread that started the server, and it is Linux's alone.
 """
 
 import signal
@@ -10,13 +10,18 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-_WATCH = """
+from proof.servers.shared_memory import DETACH_SECONDS, RELEASE
+
+# PostgreSQL kills its children itself when they are slow to stop, after 5 seconds: wait longer.
+_WATCH = f"""
+{RELEASE}
 read -r word && exit 0
 kill -"$1" "$2"
-tries=100
+tries=200
 while kill -0 "$2" 2>/dev/null && [ $tries -gt 0 ]; do sleep 0.05; tries=$((tries - 1)); done
 kill -KILL "$2" 2>/dev/null
-shift 2
+[ -z "$3" ] || release_segment "$2" "$3" {DETACH_SECONDS}
+shift 3
 [ $# -eq 0 ] || rm -rf -- "$@"
 """
 
@@ -24,9 +29,16 @@ shift 2
 class Leash:
     """Ties the life of a process to the life of this one."""
 
-    def __init__(self, pid: int, ending: signal.Signals, litter: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        pid: int,
+        ending: signal.Signals,
+        litter: Sequence[Path],
+        postgres_data: Path | None = None,
+    ) -> None:
+        data = str(postgres_data or "")
         self._shell = subprocess.Popen(
-            ["sh", "-c", _WATCH, "leash", str(int(ending)), str(pid), *litter],
+            ["sh", "-c", _WATCH, "leash", str(int(ending)), str(pid), data, *litter],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

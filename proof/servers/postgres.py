@@ -40,11 +40,13 @@ class PostgresServer(Server):
         self.port = free_port()
         self._major = major
         super().__init__(unprivileged(), directory)
-        self.data = self.home / "data"
+        self.data = self.postgres_data = self.home / "data"
         self.options = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
             "unix_socket_directories": str(self.sockets),
+            # Files in the data directory go with it; those in /dev/shm stay after a SIGKILL.
+            "dynamic_shared_memory_type": "mmap",
             **options,
         }
 

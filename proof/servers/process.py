@@ -15,7 +15,7 @@ from typing import Self
 import psutil
 
 from penstock.model.errors import PenstockError
-from proof.servers import places
+from proof.servers import places, shared_memory
 from proof.servers.account import Account
 from proof.servers.leash import Leash
 
@@ -44,6 +44,8 @@ class Server(ABC):
     """The signal that makes it stop in good order."""
     abandoned = signal.SIGKILL
     """The signal it gets when the process that owns it was killed."""
+    postgres_data: Path | None = None
+    """The data directory of a PostgreSQL, whose segment of shared memory survives a SIGKILL."""
 
     def __init__(self, account: Account, directory: Path | None) -> None:
         self.account = account
@@ -75,7 +77,7 @@ class Server(ABC):
         self._forget()
         self._prepare()
         self._process = self.account.popen(self._command(), self.log)
-        self._leash = Leash(self._process.pid, self.abandoned, self._litter)
+        self._leash = Leash(self._process.pid, self.abandoned, self._litter, self.postgres_data)
         try:
             await_condition(self._settled, START_SECONDS)
         except TimeoutError:
@@ -153,6 +155,8 @@ class Server(ABC):
     def _forget(self) -> None:
         if self._process is not None:
             self._process.wait()
+            if self.postgres_data is not None:
+                shared_memory.release(self.account, self._process.pid, self.postgres_data)
             self._process = None
         if self._leash is not None:
             self._leash.untie()

@@ -20,6 +20,7 @@ from proof.servers import (
     ValkeyCluster,
     create_database,
     drop_database,
+    shared_memory,
     wheels,
 )
 from proof.servers import postgres as postgres_module
@@ -39,6 +40,9 @@ sys.stdin.readline()
 """
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root needs another user's help")
+with_proc = pytest.mark.skipif(
+    not Path("/proc/sysvipc/shm").exists(), reason="only Linux lists segments in /proc"
+)
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +244,79 @@ def test_a_server_goes_with_its_owner_however_that_ends(
             owner.send_signal(ending)
     await_condition(lambda: not runs(started), SECONDS)
     await_condition(lambda: not Path(home).exists(), SECONDS)
+
+
+class SharedMemory:
+    """The shared memory of a running PostgreSQL: its System V segment and its files in /dev/shm."""
+
+    def __init__(self, pid: int, home: Path) -> None:
+        postmaster = psutil.Process(pid)
+        self._segment = (home / "data" / "postmaster.pid").read_text().splitlines()[6].split()[1]
+        self._files = {
+            Path(mapped.path)
+            for process in (postmaster, *postmaster.children())
+            for mapped in process.memory_maps()
+            if mapped.path.startswith("/dev/shm/PostgreSQL.")
+        }
+        assert self.left
+
+    @property
+    def left(self) -> list[str]:
+        """Return the names of what exists."""
+        segments = [line.split()[1] for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+        names = [self._segment] if self._segment in segments else []
+        return names + [str(file) for file in self._files if file.exists()]
+
+
+@with_proc
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda server: server.close(),
+        lambda server: server.stop("immediate"),
+        lambda server: server.kill(),
+        lambda server: (os.kill(server.pid, signal.SIGKILL), server.close()),
+        lambda server: (os.kill(server.pid, signal.SIGKILL), server.start(), server.close()),
+    ],
+    ids=["closed", "stopped at once", "killed", "killed by another", "killed and started"],
+)
+def test_a_postgres_leaves_no_shared_memory_however_it_ends(
+    end: Callable[[PostgresServer], None],
+) -> None:
+    with PostgresServer() as server:
+        memory = SharedMemory(server.pid, server.home)
+        end(server)
+        assert memory.left == []
+
+
+@with_proc
+@pytest.mark.parametrize("killed_first", [False, True], ids=["running", "killed first"])
+def test_a_postgres_whose_owner_is_killed_leaves_no_shared_memory(killed_first: bool) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(server="PostgresServer()")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        pid, home = owner.stdout.readline().split()
+        memory = SharedMemory(int(pid), Path(home))
+        if killed_first:
+            os.kill(int(pid), signal.SIGKILL)
+        owner.kill()
+    await_condition(lambda: not Path(home).exists(), SECONDS)
+    assert memory.left == []
+
+
+@with_proc
+def test_a_postgres_keeps_its_segment_while_a_process_uses_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shared_memory, "DETACH_SECONDS", 0)
+    with PostgresServer() as server:
+        memory = SharedMemory(server.pid, server.home)
+        shared_memory.release(server.account, server.pid, server.data)
+        assert memory.left
 
 
 def test_a_forked_child_that_exits_does_not_take_the_server_with_it() -> None:

@@ -26,6 +26,11 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PASSWORD = "a long password"
 WIDTHS = (1280, 820, 390)
 SCHEMES = ("light", "dark")
+# A frame calls its resize listeners before its animation callbacks.
+RESIZED = """(width) => new Promise((done) => {
+  const wait = () => requestAnimationFrame(innerWidth === width ? done : wait);
+  wait();
+})"""
 
 
 class Site:
@@ -65,15 +70,20 @@ def axe() -> str:
     return (Path(package.__file__).parent / "axe.min.js").read_text("utf-8")
 
 
+def show(page: Any, width: int, scheme: str) -> None:
+    """Resize the page and wait for the frame in which its scripts have handled the new width."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    page.evaluate(RESIZED, width)
+
+
 def looks(page: Any, nth: int) -> Iterator[tuple[int, bool]]:
     """Show the nth page at every width, in light and dark by turns; should axe judge it there?
 
     In the short form it judges each page at one width, by turns too.
     """
     for number, width in enumerate(WIDTHS):
-        scheme = SCHEMES[(nth // len(WIDTHS) + number) % len(SCHEMES)]
-        page.set_viewport_size({"width": width, "height": 900})
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        show(page, width, SCHEMES[(nth // len(WIDTHS) + number) % len(SCHEMES)])
         yield width, LONG or number == nth % len(WIDTHS)
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from penstock.apps.recorder.demo import REVIEW
 from tests.apps.recorder.sessions import learn, record
-from tests.browser.conftest import Site, looks
+from tests.browser.conftest import WIDTHS, Site, looks
 from tests.browser.test_story import CUT_OFF, judged
 
 
@@ -25,6 +25,17 @@ def test_every_page_of_the_recorder_is_for_everybody(page: Page, site: Site, axe
             if in_depth:
                 assert judged(page, axe) == [], (path, width)
         assert page.locator("main img, main script").count() == 0
+
+
+def test_a_chart_narrows_with_its_window_before_a_script_redraws_it(page: Page, site: Site) -> None:
+    # The first listener of the page: charts.js never receives the event.
+    page.add_init_script("addEventListener('resize', (event) => event.stopImmediatePropagation())")
+    site.do(record(site.app))
+    page.goto("/recorder/metrics")
+    expect(page.locator("[data-drawn] canvas").first).to_be_visible()
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_a_bar_of_the_timeline_leads_to_its_turn(page: Page, site: Site) -> None:

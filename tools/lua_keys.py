@@ -30,7 +30,7 @@ _ALSO = {"seq", "dead:seq", "workers:since", "workers:seen"}
 
 
 def header_of(name: str) -> str:
-    """The lines of a script's header that say which keys it touches."""
+    """Return the lines of a script's header that say which keys it touches."""
     reads, writes = keys_of(name)
     lines = []
     for verb, keys in (("reads", reads), ("writes", writes)):
@@ -54,8 +54,9 @@ def layout() -> frozenset[str]:
     return frozenset(_LAYOUT.findall(script("common").source)) | _ALSO
 
 
-def keys_of(name: str) -> tuple[set[str], set[str]]:
-    """The keys that a script only reads, and those that it writes.
+@cache
+def keys_of(name: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the keys that a script only reads, and those that it writes.
 
     A key whose name is handed on, so that no command is seen with it, counts as written if the
     script writes to such keys at all.
@@ -98,7 +99,7 @@ def keys_of(name: str) -> tuple[set[str], set[str]]:
         if "call(ARGV" in text:
             writes.add("ARGV")
     (writes if blind else reads).update(handed_on)
-    return reads - writes, writes
+    return frozenset(reads - writes), frozenset(writes)
 
 
 def _code(source: str) -> str:

@@ -19,7 +19,7 @@ SUPPORTED := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test long check fix docs contract site bench bench-events bench-recorder bench-agents compare torture lock clean
+.PHONY: help run test test-all outside long times check fix docs contract site bench bench-events bench-recorder bench-agents compare torture lock clean
 
 # The tests start hundreds of processes: each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -31,13 +31,26 @@ run: $(RUNNING) ## Set up if needed, then start a live demonstration with its da
 	$(VENV)/bin/penstock up penstock.demo.live:app --open --log-level error $(ARGS)
 
 # Tests that wait on real clocks leave cores idle: four workers fill two.
-test: $(INSTALLED) ## Run the tests (ARGS="tests/model -k retry" narrows them)
-	@tools/install_chromium.sh
-	$(PYTHON) -m pytest -n 4 --dist worksteal $(ARGS)
+PYTEST := $(PYTHON) -m pytest -n 4 --dist worksteal
+
+test: $(INSTALLED) ## Run the tests of every subject on every store (ARGS="tests/model -k retry" narrows them)
+	@tools/install_chromium.sh $(VENV)/.chromium-tried
+	$(PYTEST) --durations 10 --durations-min 0.5 $(ARGS)
+
+test-all: $(INSTALLED) ## Run every deterministic test, then `make test` on the other supported Pythons
+	@tools/install_chromium.sh $(VENV)/.chromium-tried
+	PENSTOCK_TIER=all $(PYTEST) $(ARGS)
+	tools/other_pythons.sh $(PYTHON) '$(ARGS)'
+
+outside: $(INSTALLED) ## Run other people's tools and clients against Penstock (may need Node and half an hour)
+	PENSTOCK_TIER=outside $(PYTHON) -m pytest --timeout 1800 $(ARGS)
 
 long: $(INSTALLED) ## Run the tests with random input, on every store and every flavour of it
-	@tools/install_chromium.sh
-	PENSTOCK_LONG=1 $(PYTHON) -m pytest -n 3 --dist worksteal --timeout 1800 $(ARGS)
+	@tools/install_chromium.sh $(VENV)/.chromium-tried
+	PENSTOCK_TIER=long $(PYTHON) -m pytest -n 3 --dist worksteal --timeout 1800 $(ARGS)
+
+times: $(INSTALLED) ## Show the processor time of the tests by folder and tier (ARGS="--tier test")
+	$(PYTHON) tools/test_times.py $(ARGS)
 
 check: $(SITED) ## Check format, lint, types, import arrows, docs, their site and deployment files
 	$(VENV)/bin/ruff format --check .
@@ -47,6 +60,7 @@ check: $(SITED) ## Check format, lint, types, import arrows, docs, their site an
 	$(VENV)/bin/lint-imports
 	$(PYTHON) tools/check_docs.py
 	$(PYTHON) tools/check_deploy.py
+	$(PYTHON) tools/check_scripts.py
 	$(PYTHON) tools/draw_dst.py --check
 	$(PYTHON) tools/build_site.py
 
@@ -83,7 +97,7 @@ torture: $(INSTALLED) ## Kill workers and servers over 10,000 jobs on every stor
 	for store in sqlite postgres redis postgres+redis; do \
 		$(PYTHON) -m proof.torture --store $$store --jobs 10000 --kills 200 $(ARGS) || exit 1; \
 	done
-	PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults tests/server/api/test_schema.py -n 2 --timeout 1800
+	PENSTOCK_TIER=all PENSTOCK_TORTURE=1 $(PYTHON) -m pytest tests/faults tests/server/api/test_schema.py -n 2 --timeout 1800
 
 lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/dev.in --output-file requirements/dev.lock
@@ -99,7 +113,7 @@ lock: $(INSTALLED) ## Rewrite the lock files (ARGS=--upgrade takes newer version
 	done
 
 clean: ## Remove the environment, caches and build output
-	rm -rf $(VENV) benchmarks/.venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .venv-3.* benchmarks/.venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 	rm -rf src/penstock/server/dashboard/static/vendor
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

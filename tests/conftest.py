@@ -3,6 +3,7 @@
 `PENSTOCK_TEST_POSTGRES` and `PENSTOCK_TEST_REDIS` name other servers to use in their place.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -21,11 +22,15 @@ from penstock import Penstock
 from penstock.model.redact import drop_rules
 from penstock.testing import Drained, FakeClock, in_memory
 from penstock.testing import drain as drain_app
+from proof import TIER
 from proof.servers import PostgresServer, RedisServer, ValkeyCluster
 from tests.support.databases import Databases, cheapen_password
 from tests.support.namespaces import forget_namespaces, in_new_namespace
 from tests.support.places import KINDS, LONG, Place, find_place
 from tests.support.receiver import Receiver, receiving
+from tests.support.tiers import select
+
+pytest_plugins = ["tests.support.times"]
 
 # Thousands of small files are made and forced to disk; no test cuts the power, so memory will do.
 MEMORY = Path("/dev/shm")
@@ -42,12 +47,34 @@ if not LONG:
     setattr(providers, "_get_local_constants", lambda: providers.Constants())  # noqa: B010
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Pause the garbage collector while cases are collected: it would find nothing to free."""
+    gc.disable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave what is marked `long` to the long form."""
-    if not LONG:
-        later = [item for item in items if item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=later)
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+    """Run the cases of this run's tier."""
+    included, left_out = select(items, TIER)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = included
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what was collected from garbage collection: it lives as long as the process."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how to run the cases of a named path that this tier left out."""
+    if TIER == "test" and config.args_source is pytest.Config.ArgsSource.ARGS:
+        terminalreporter.write_line(
+            f"Cases of {' '.join(config.args)} that are thorough or long run with"
+            ' make test-all ARGS="…" and make long ARGS="…".'
+        )
 
 
 @pytest.fixture(autouse=True)

@@ -74,6 +74,8 @@ async def run(examples: list[CodeType], namespace: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("name", pages_with_examples())
+@pytest.mark.quick("README.md")
+@pytest.mark.thorough
 def test_the_examples_of_a_page_run_one_after_the_other(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

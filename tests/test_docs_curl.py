@@ -23,6 +23,7 @@ from penstock.server.app import create_server
 from tests.support.http_server import serving
 from tests.test_docs import ROOT, examples, run
 
+pytestmark = pytest.mark.thorough
 BLOCK = re.compile(r"^```(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 END = "---end of the example---"
 PREAMBLE = """

@@ -147,8 +147,11 @@ async def test_jobs_for_later_and_jobs_after_others_take_no_room(app: Penstock) 
     await fill(app)
     job = app.find_type("task")
     later = await job.options(delay=60, wait=False).enqueue()
-    await job.options(after=later, wait=False).enqueue()
-    await job.options(at=datetime.now(UTC) + timedelta(days=1), wait=False, priority=9).enqueue()
+    child = await job.options(after=later, wait=False).enqueue()
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    scheduled = await job.options(at=tomorrow, wait=False, priority=9).enqueue()
+    assert [handle.created for handle in (later, child, scheduled)] == [True] * 3
+    assert await depth(app) == LIMIT
 
 
 async def test_a_running_job_enqueues_its_children_however_full_it_is(app: Penstock) -> None:
@@ -163,9 +166,10 @@ async def test_a_running_job_enqueues_its_children_however_full_it_is(app: Penst
     assert (await handle.get()).status == "completed"
 
 
-async def test_other_queues_are_not_concerned(app: Penstock) -> None:
+async def test_a_full_queue_leaves_room_in_other_queues(app: Penstock) -> None:
     await fill(app)
     await app.find_type("task").options(queue="other", priority=9).enqueue()
+    assert (await depth(app), await app.store.jobs.depth("other", 10)) == (LIMIT, 1)
 
 
 async def test_everything_goes_in_unless_somebody_set_a_limit() -> None:
@@ -189,6 +193,9 @@ async def test_a_changed_limit_is_heard_of(app: Penstock, monkeypatch: pytest.Mo
     monkeypatch.setattr(admission, "LOOK_AGAIN_SECONDS", 0)
     await app.controls.set_limit(queue="*", depth=LIMIT + 1)
     await app.find_type("task").options(wait=False).enqueue()
+    assert await depth(app) == LIMIT + 1
+    with pytest.raises(QueueFull):
+        await app.find_type("task").options(wait=False).enqueue()
 
 
 async def test_depth_is_not_measured_for_every_enqueue(tmp_path: Path) -> None:

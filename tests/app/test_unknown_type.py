@@ -50,6 +50,7 @@ async def test_a_worker_goes_on_with_other_jobs_behind_an_unknown_one(tmp_path: 
         await signals.wait("ran")
         worker.stop()
         await running
+        assert await old.store.workers.waiting_types() == {"added_today": 50}
 
 
 async def test_an_unknown_type_cannot_be_enqueued_by_name(app: Penstock) -> None:

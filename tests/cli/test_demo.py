@@ -12,6 +12,7 @@ from .conftest import ENVIRONMENT, Cli
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.thorough
 def test_without_a_terminal_it_tells_the_story_in_lines_and_adds_up(
     penstock: Cli, tmp_path: Path
 ) -> None:
@@ -30,6 +31,7 @@ def test_without_a_terminal_it_tells_the_story_in_lines_and_adds_up(
     assert not list(tmp_path.glob("penstock-demo-*"))
 
 
+@pytest.mark.thorough
 def test_interrupted_it_leaves_no_process_and_no_file_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "penstock.cli", "demo", "--plain"],

@@ -46,6 +46,7 @@ def hang_up(address: str) -> None:
         calling.sendall(f"{head}Content-Type: application/json\r\n\r\n{{".encode())
 
 
+@pytest.mark.thorough
 def test_without_an_application_it_serves_the_store_and_no_open_stream_keeps_it_at_ctrl_c(
     shopped: Cli, tmp_path: Path
 ) -> None:
@@ -61,6 +62,7 @@ def test_without_an_application_it_serves_the_store_and_no_open_stream_keeps_it_
     assert "Traceback" not in server.err
 
 
+@pytest.mark.thorough
 def test_it_speaks_https_and_once_somebody_exists_lets_nobody_in_unknown(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_running_job_is_cancelled_only_after_a_yes(
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130), (signal.SIGHUP, 0)]
 )
+@pytest.mark.thorough
 def test_a_signal_leaves_the_terminal_as_it_was(
     top: Callable[..., Terminal], number: signal.Signals, code: int
 ) -> None:

@@ -64,6 +64,7 @@ def replaced(up: Running, part: str, gone: int) -> bool:
     return gone not in found and len(found) == (1 if part == SERVER else 2)
 
 
+@pytest.mark.thorough
 def test_parts_that_hang_are_killed_at_the_third_signal(tmp_path: Path, url: str) -> None:
     with Running(tmp_path, "up", APP, "--port", "0", "--url", url) as up:
         until(lambda: up.get("/api/workers").json()["workers"])
@@ -80,6 +81,7 @@ def test_parts_that_hang_are_killed_at_the_third_signal(tmp_path: Path, url: str
         assert not alive
 
 
+@pytest.mark.thorough
 def test_when_the_parent_is_killed_its_children_stop_by_themselves(
     tmp_path: Path, url: str
 ) -> None:
@@ -91,6 +93,7 @@ def test_when_the_parent_is_killed_its_children_stop_by_themselves(
         assert not alive
 
 
+@pytest.mark.thorough
 def test_without_an_application_it_shows_the_store_and_fires_its_schedules(
     cli: Cli, tmp_path: Path, url: str
 ) -> None:
@@ -102,12 +105,14 @@ def test_without_an_application_it_shows_the_store_and_fires_its_schedules(
         assert up.stop(signal.SIGINT) == 0
 
 
+@pytest.mark.thorough
 def test_it_stops_by_itself_after_a_while(penstock: Cli, url: str) -> None:
     answer = penstock("up", APP, "--port", "0", "--url", url, "--for", "200ms")
     assert answer.code == 0
     assert "died" not in answer.err  # what still starts is told to stop, and does not crash
 
 
+@pytest.mark.thorough
 def test_the_live_demonstration_has_something_to_see(cli: Cli, tmp_path: Path, url: str) -> None:
     """What `make run` starts: many types, progress, flows, schedules and a limit."""
     wanted = {"shop.customers", "demo.mail"}
@@ -189,6 +194,7 @@ def test_ctrl_c_ends_the_wait_for_a_repair(
     assert cli("up", "broken_shop:app", "--reload").code == 0
 
 
+@pytest.mark.thorough
 def test_with_reload_a_change_of_the_code_is_at_work_at_once(tmp_path: Path, url: str) -> None:
     module = tmp_path / "reloading_shop.py"
     module.write_text(SHOP.format(word="hello"))

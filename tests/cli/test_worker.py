@@ -91,6 +91,7 @@ async def slow() -> None:
 """
 
 
+@pytest.mark.thorough
 def test_at_a_terminal_it_says_what_a_drain_waits_for_and_how_to_end_it(
     cli: Cli, tmp_path: Path
 ) -> None:

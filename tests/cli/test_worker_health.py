@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 from proof.servers import RedisServer
 
@@ -49,6 +50,7 @@ def looks(folder: Path, *names: str, after: float) -> None:
     until(lambda: all(file.exists() and file.stat().st_mtime > after for file in files))
 
 
+@pytest.mark.thorough
 def test_every_process_of_a_worker_counts(cli: Cli, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'work.db'}"
     check = ("health", "--worker", "health")
@@ -82,6 +84,7 @@ def _unwell(answer: Answer) -> list[str]:
     return [p["name"] for p in answer.json["processes"] if answer.code and p["age_seconds"] > 1]
 
 
+@pytest.mark.thorough
 def test_a_store_that_is_away_makes_no_worker_unhealthy(cli: Cli, tmp_path: Path) -> None:
     with RedisServer() as server, worker(tmp_path, server.url) as parent:
         until(lambda: children(parent))

@@ -91,6 +91,7 @@ def project(tmp_path: Path, postgres_store_url: str) -> Project:
     return Project(tmp_path, postgres_store_url)
 
 
+@pytest.mark.thorough
 def test_the_project_of_the_guide_works_as_it_says(project: Project) -> None:
     before = project.run("before.py")
     assert "no issues" in before

@@ -94,6 +94,7 @@ def numbers(folder: Path, session: str) -> list[str]:
     return [line.split()[0] for line in file.read_text().splitlines()] if file.exists() else []
 
 
+@pytest.mark.thorough
 def test_up_runs_consumers_while_a_terminal_replays_and_rebuilds_what_they_derive(
     appended: Cli,
     penstock: Cli,  # noqa: F811
@@ -126,6 +127,7 @@ def test_up_runs_consumers_while_a_terminal_replays_and_rebuilds_what_they_deriv
     assert "consume_died" in up.err
 
 
+@pytest.mark.thorough
 def test_consume_spreads_slots_over_processes_and_ends_at_a_signal(
     appended: Cli, tmp_path: Path, url: str
 ) -> None:
@@ -158,6 +160,7 @@ def test_an_unknown_consumer_ends_it_with_a_sentence(
 
 
 @pytest.mark.parametrize("how", ["ingest", "up"])
+@pytest.mark.thorough("postgres")
 def test_ingest_writes_what_others_add_to_the_stream_and_ends_at_a_signal(
     how: str,
     cli: Cli,  # noqa: F811

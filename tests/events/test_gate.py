@@ -68,6 +68,7 @@ def test_the_look_ahead_is_never_wrong_when_it_says_no(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(payload=payloads)
 @example(payload={"ada@example.com password": "hunter2"})
+@pytest.mark.thorough
 def test_what_is_clean_stays_as_it_is_and_the_look_ahead_changes_nothing(
     payload: dict[str, Any],
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_secret_in_anything_that_json_can_hold_is_replaced(value: Any) -> None
 @example(given=[{"text": f"clean {n}"} for n in range(45)])
 @example(given=[*({"text": "clean"} for _ in range(30)), {"to": "ada@example.com"}])
 @example(given=[{"text": "clean"}, {"text": "half a pair \ud800"}, {"to": "ada@example.com"}])
+@pytest.mark.thorough
 def test_events_that_are_looked_at_together_are_kept_as_one_by_one(
     given: list[dict[str, Any]],
 ) -> None:

@@ -214,6 +214,7 @@ async def test_a_file_that_reads_back_otherwise_deletes_no_job(
 
 
 @pytest.mark.parametrize("step", ["finish", "prune_jobs", "have_left"])
+@pytest.mark.thorough
 async def test_what_breaks_off_at_any_step_is_done_by_the_next_pass(
     app: Penstock, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -316,6 +317,7 @@ async def test_archived_jobs_are_asked_for_in_sql(app: Penstock, clock: FakeCloc
 
 
 @pytest.mark.parametrize("whose", [{"tenant": "acme"}, {"person": "ada"}])
+@pytest.mark.thorough("postgres")
 async def test_what_a_tenant_or_a_person_enqueued_is_erased_in_the_archive(
     app: Penstock, clock: FakeClock, tmp_path: Path, whose: dict[str, str]
 ) -> None:

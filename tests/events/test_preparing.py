@@ -55,6 +55,12 @@ async def by_child(preparing: Preparing, entries: list[Entry]) -> Prepared:
     return await preparing.prepare(entries, AT)
 
 
+def unanswered(preparing: Preparing) -> int:
+    """Return how many batches the child was given and has not answered."""
+    assert preparing._child is not None
+    return len(preparing._child._asked)
+
+
 def told(prepared: Prepared) -> tuple[Any, ...]:
     return prepared.rows, prepared.letters, [work.stage for work in prepared.work]
 
@@ -108,13 +114,14 @@ async def test_what_a_dead_child_has_not_answered_is_made_ready_here(
         asyncio.create_task(preparing.prepare(entries_with({"event_id": f"x{n}"}), AT))
         for n in range(3)
     ]
-    await asyncio.sleep(0.05)
+    await until(lambda: unanswered(preparing) == 3)
     os.kill(preparing.pid, signal.SIGKILL)
     found = [(await each).rows[0][1].event_id for each in asked]
     assert (found, preparing.pid) == (["x0", "x1", "x2"], None)
 
 
 @pytest.mark.every_store
+@pytest.mark.thorough
 async def test_ingest_whose_child_is_killed_writes_everything_once_and_in_order(
     app: Penstock, valkey_url: str
 ) -> None:
@@ -126,7 +133,7 @@ async def test_ingest_whose_child_is_killed_writes_everything_once_and_in_order(
         assert path.preparing.pid is not None
         os.kill(path.preparing.pid, signal.SIGSTOP)
         others.add(*(envelope(n) for n in range(1_500, 3_000)))
-        await asyncio.sleep(0.2)
+        await until(lambda: unanswered(path.preparing) > 0)
         assert others.length() >= 500
         os.kill(path.preparing.pid, signal.SIGKILL)
         await until(lambda: others.length() == 0, 60)
@@ -186,6 +193,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PARENT, f"sqlite:///{tmp_path}/events.db"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

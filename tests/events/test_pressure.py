@@ -243,6 +243,7 @@ async def pipeline(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.thorough("postgres")
 async def test_a_slow_consumer_drives_it_to_red_and_down_again_and_nothing_is_lost(
     pipeline: Pipeline,
 ) -> None:
@@ -464,8 +465,11 @@ async def test_a_shorter_timeout_cuts_what_takes_too_long(app: Penstock) -> None
     given: list[int] = []
 
     class Waiting:
+        hangs = False
+
         async def prepare(self, events: Any) -> Any:
-            await asyncio.sleep(0.15)
+            if self.hangs:
+                await asyncio.Event().wait()
             return events
 
         def apply(self, tx: Any, events: Any) -> None:
@@ -473,14 +477,19 @@ async def test_a_shorter_timeout_cuts_what_takes_too_long(app: Penstock) -> None
 
         def reset(self, tx: Any, session: Any) -> None: ...
 
-    app.consumer.add(consumer_of(Waiting(), name="waiting", timeout=0.2, tries=1))
+    waiting = Waiting()
+    app.consumer.add(consumer_of(waiting, name="waiting", timeout=60, tries=1))
     await app.events.append("tool_use")
     await catch_up(app)
     assert given == [1]
     await app.events.append("tool_use")
-    told = controls(DEFAULTS, Level.ORANGE, [await declared(app)], [])
-    await app.transact(lambda tx: tx.events.queries.run("control_consumer", to_builtins(told[0])))
-    await catch_up(app)
+    [control] = controls(DEFAULTS, Level.ORANGE, [await declared(app)], [])
+    assert control.timeout_ms == 30_000
+    sooner = to_builtins(control) | {"timeout_ms": 50}
+    await app.transact(lambda tx: tx.events.queries.run("control_consumer", sooner))
+    waiting.hangs = True
+    async with asyncio.timeout(30):
+        await catch_up(app)
     assert given == [1]
     assert (await app.read(lambda tx: tx.events.queries.rows("count_dead"))) == [("waiting", 1)]
 

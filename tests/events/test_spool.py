@@ -55,11 +55,13 @@ class Target:
 
     def __init__(self) -> None:
         self.away = False
+        self.calls = 0
         self.refuses = ""
         self.taken: list[str] = []
         self.refused: list[str] = []
 
     async def take(self, events: Any) -> list[str]:
+        self.calls += 1
         if self.away:
             raise StoreUnavailable("redis://x", "it is away")
         if any(each.event_id == self.refuses for each in events):
@@ -268,10 +270,12 @@ async def test_it_is_flushed_by_itself_once_the_target_is_back(
     monkeypatch.setattr(module, "LONGEST_PAUSE", 0.001)
     target.away = True
     await intake.accept([event(1)])
-    await asyncio.sleep(0.01)
+    await until(lambda: target.calls > 2)
+    assert target.taken == []
     target.away = False
     await until(lambda: target.taken)
     await intake.close()
+    assert target.taken == ["e1"]
 
 
 async def test_a_target_that_does_not_answer_costs_a_caller_a_moment_only(

@@ -1,6 +1,5 @@
 """Fault 28: one worker's wall clock is an hour off."""
 
-import asyncio
 import time
 from glob import glob
 from pathlib import Path
@@ -9,9 +8,10 @@ import pytest
 
 from penstock.testing.clock import FakeClock
 from tests.faults.support.children import Child
+from tests.faults.support.waiting import rescued
 from tests.faults.support.work import claim_of, new_jobs, opened
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.quick]
 
 HOUR = 3_600
 LIBRARIES = "/usr/lib/*/faketime/libfaketimeMT.so.1"
@@ -55,8 +55,7 @@ async def test_a_process_whose_clock_is_an_hour_off_expires_no_lease_early_nor_l
             worker.tell()
             brief = worker.answer()
             assert len(brief) == 5
-            await asyncio.sleep(0.1)
-            assert {r.id for r in await store.upkeep.rescue()} == set(brief)
+            assert await rescued(store, len(brief)) == set(brief)
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])

@@ -14,7 +14,7 @@ from penstock.testing.clock import FakeClock
 from tests.faults.support.facts import integrity, job_ids
 from tests.faults.support.work import claim_of, completed, ending, new_jobs, opened
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.quick]
 
 BURIED = 4
 BROKEN = {

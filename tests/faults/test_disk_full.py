@@ -77,6 +77,7 @@ async def fill(store: Store) -> tuple[set[str], list[NewJob]]:
     raise AssertionError("the disk never became full")
 
 
+@pytest.mark.quick
 async def test_a_full_disk_is_said_so_loses_nothing_and_work_goes_on_once_there_is_room(
     small: Full,
 ) -> None:

@@ -19,6 +19,7 @@ RESUMES_SECONDS = 10
 BACK_SECONDS = 30
 
 
+@pytest.mark.quick
 async def test_a_redis_that_is_lost_again_and_again_costs_no_job_and_is_found_again(
     postgres_store_url: str,
 ) -> None:

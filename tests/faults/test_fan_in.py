@@ -39,6 +39,7 @@ TWICE = """
 """
 
 
+@pytest.mark.quick
 async def test_shared_children_of_parents_that_end_together_end_once_and_all(
     tmp_path: Path,
 ) -> None:

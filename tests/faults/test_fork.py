@@ -10,6 +10,7 @@ from tests.faults.support.facts import integrity, job_ids
 pytestmark = pytest.mark.faults
 
 
+@pytest.mark.quick
 def test_a_forked_child_is_refused_every_use_and_its_parent_goes_on_undisturbed(
     tmp_path: Path,
 ) -> None:

@@ -72,6 +72,7 @@ def _fields(n: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"] if TORTURE else ["sqlite"])
+@pytest.mark.quick
 async def test_nothing_is_lost_or_there_twice_whoever_is_killed(
     kind: str, request: pytest.FixtureRequest
 ) -> None:

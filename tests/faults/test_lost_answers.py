@@ -46,6 +46,7 @@ async def unanswered(call: Awaitable[object]) -> None:
         await call
 
 
+@pytest.mark.quick
 async def test_the_same_key_makes_one_job_though_nobody_heard_of_the_first(
     place: Place, proxy: Proxy
 ) -> None:

@@ -16,6 +16,7 @@ WRITERS = 8
 LARGEST_WAL = 64 * 1024 * 1024
 
 
+@pytest.mark.quick
 def test_eight_writers_and_a_checkpointer_never_see_a_lock_and_count_exactly(
     tmp_path: Path,
 ) -> None:

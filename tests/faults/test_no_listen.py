@@ -63,6 +63,7 @@ async def test_a_job_waits_no_longer_than_one_poll(
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.quick
 async def test_all_work_is_done_behind_it(
     way: Callable[[str], Iterator[str]], postgres_store_url: str, tmp_path: Path
 ) -> None:

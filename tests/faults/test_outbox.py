@@ -39,6 +39,7 @@ def run_child(*places: str) -> "subprocess.CompletedProcess[bytes]":
 
 
 @pytest.mark.faults
+@pytest.mark.quick
 async def test_a_job_whose_delivery_was_not_confirmed_is_enqueued_once(
     valkey_url: str, tmp_path: Path
 ) -> None:

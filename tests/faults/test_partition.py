@@ -85,6 +85,7 @@ def refused(bench: Bench) -> set[str]:
 
 
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.quick
 async def test_a_line_that_is_reset_again_and_again_costs_no_job_and_repeats_none(
     place: Place, proxy: Proxy, tmp_path: Path
 ) -> None:
@@ -125,6 +126,7 @@ async def all_completed_or_unheard(store: Store, ids: Sequence[str], bench: Benc
 
 
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
+@pytest.mark.quick
 async def test_a_line_that_swallows_everything_is_noticed_within_a_lease(
     place: Place, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

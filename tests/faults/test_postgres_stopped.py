@@ -32,6 +32,7 @@ def server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.mark.quick
 async def test_nothing_acknowledged_is_lost_and_work_resumes_after_every_immediate_stop(
     server: PostgresServer,
 ) -> None:

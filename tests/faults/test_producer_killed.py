@@ -24,6 +24,7 @@ def test_no_acknowledged_job_is_lost_when_the_producer_dies_at_any_change_to_the
     check_acknowledged(tmp_path)
 
 
+@pytest.mark.quick
 def test_no_acknowledged_job_is_lost_when_the_producer_is_killed_at_any_time(
     tmp_path: Path,
 ) -> None:

@@ -64,6 +64,7 @@ async def prompts(app: Penstock) -> list[str]:
     return sorted((event.payload["prompt"] for event in events), key=lambda each: int(each[7:]))
 
 
+@pytest.mark.quick
 async def test_nothing_is_lost_while_the_file_is_missing_locked_and_there_again(
     app: Penstock,
 ) -> None:

@@ -33,6 +33,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
         yield server
 
 
+@pytest.mark.quick("valkey")
 async def test_a_full_server_refuses_cleanly_loses_nothing_and_work_resumes(
     server: RedisServer, tmp_path: Path
 ) -> None:
@@ -90,6 +91,7 @@ async def all_completed(store: Store, ids: list[str]) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+@pytest.mark.quick("valkey")
 async def test_a_server_that_deletes_keys_of_its_own_accord_is_refused(
     kind: Kind, policy: str, tmp_path: Path
 ) -> None:

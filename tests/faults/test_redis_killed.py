@@ -19,6 +19,7 @@ RESUMES_SECONDS = 10
 
 
 @pytest.mark.parametrize("kind", ["valkey", "redis6"])
+@pytest.mark.quick("valkey")
 async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(kind: Kind) -> None:
     luck = Random(18)
     with RedisServer(kind=kind, options={"appendfsync": "always"}) as server:

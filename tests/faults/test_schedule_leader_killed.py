@@ -140,6 +140,7 @@ async def test_a_leader_killed_at_the_slot_costs_no_tick_and_doubles_none(tmp_pa
     assert integrity(path) == "ok"
 
 
+@pytest.mark.quick
 async def test_while_a_dead_leader_s_term_lasts_the_others_fire_each_tick_once(
     tmp_path: Path,
 ) -> None:

@@ -13,13 +13,13 @@ import pytest
 
 from penstock.store.contract import Store
 from proof.servers import PostgresServer, RedisServer
-from tests.faults.support.children import ROOT
 from tests.faults.support.facts import TORTURE
 from tests.faults.support.jobs import chatty, held, quick
 from tests.faults.support.places import executions, statuses
 from tests.faults.support.waiting import eventually
 from tests.faults.support.work import opened
 from tests.faults.support.workers import Bench
+from tests.support.fork_server import ROOT
 from tests.support.places import LONG
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]

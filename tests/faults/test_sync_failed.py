@@ -15,6 +15,7 @@ from tests.faults.support.work import claim_of, completed, new_jobs, opened
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(600)]
 
 
+@pytest.mark.quick
 async def test_nothing_is_acknowledged_on_a_failed_sync_and_all_that_was_survives_a_power_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from tests.apps.agents.webhooks.receiver import (
 )
 from tests.faults.support.facts import TORTURE
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, pytest.mark.quick]
 
 SLOW_BODY = writing(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbeg", then_hang=True)
 RETRIED = {

@@ -18,6 +18,7 @@ LEASE_SECONDS = 1.0
 SETTINGS = {"lease": LEASE_SECONDS, "renew_interval": LEASE_SECONDS / 5}
 
 
+@pytest.mark.quick
 async def test_a_handler_that_blocks_the_loop_for_two_leases_keeps_its_lease(
     tmp_path: Path,
 ) -> None:

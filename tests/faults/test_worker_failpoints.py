@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(1800)]
 DEATHS = figure(short=1, full=200)
 
 
+@pytest.mark.quick
 async def test_a_job_whose_worker_died_between_claim_and_start_runs_exactly_once(
     tmp_path: Path,
 ) -> None:
@@ -32,6 +33,7 @@ async def test_a_worker_that_died_before_its_claim_was_written_leaves_the_job_un
     assert bench.figure("SELECT max(rescues) FROM jobs") == 0
 
 
+@pytest.mark.quick
 async def test_a_job_whose_worker_died_after_the_effect_has_exactly_one_duplicate(
     tmp_path: Path,
 ) -> None:

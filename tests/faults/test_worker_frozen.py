@@ -1,6 +1,5 @@
 """Fault 5, at the store: a worker frozen past its leases wakes up and writes."""
 
-import asyncio
 import signal
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.faults.support.children import Child
 from tests.faults.support.facts import digest, figure, integrity
+from tests.faults.support.waiting import rescued
 from tests.faults.support.work import claim_of, completed, new_jobs, opened
 
 pytestmark = pytest.mark.faults
@@ -15,6 +15,7 @@ pytestmark = pytest.mark.faults
 LEASE_MS = 200
 
 
+@pytest.mark.quick
 async def test_a_worker_frozen_past_its_leases_cannot_write_under_any_of_them(
     tmp_path: Path,
 ) -> None:
@@ -24,8 +25,7 @@ async def test_a_worker_frozen_past_its_leases_cannot_write_under_any_of_them(
         with Child("frozen_worker", path, count, LEASE_MS) as worker:
             assert worker.answer() == count
             worker.signal(signal.SIGSTOP)
-            await asyncio.sleep(3 * LEASE_MS / 1000)
-            assert len(await store.upkeep.rescue()) == count
+            assert len(await rescued(store, count)) == count
 
             # A third is done by another worker, a third is running there, a third waits.
             mine = (await store.jobs.claim(claim_of("other:1", count * 2 // 3))).leases

@@ -51,6 +51,7 @@ async def test_a_job_that_segfaults_ends_as_a_dead_letter_and_its_siblings_with_
     assert integrity(bench.path) == "ok"
 
 
+@pytest.mark.quick
 async def test_a_job_killed_for_its_memory_ends_as_a_dead_letter_and_leaves_its_worker_alone(
     tmp_path: Path,
 ) -> None:

@@ -1,6 +1,5 @@
 """Fault 5: a worker process stopped past its leases, and going on."""
 
-import asyncio
 import json
 import signal
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from penstock.store.contract import Store
 from tests.faults.support.facts import figure, integrity, query
 from tests.faults.support.jobs import held
+from tests.faults.support.waiting import rescued
 from tests.faults.support.work import claim_of, completed, opened
 from tests.faults.support.workers import Bench, WorkerProcess, freeze, wait_until
 
@@ -20,7 +20,7 @@ AT_ONCE = 100
 
 
 @pytest.mark.parametrize("number", range(figure(short=1, full=5)))
-async def test_a_worker_stopped_for_three_leases_writes_nothing_under_them(
+async def test_a_worker_stopped_past_its_leases_writes_nothing_under_them(
     number: int, tmp_path: Path
 ) -> None:
     bench = Bench(tmp_path)
@@ -30,8 +30,7 @@ async def test_a_worker_stopped_for_three_leases_writes_nothing_under_them(
         with bench.worker(concurrency=AT_ONCE, settings=settings) as worker:
             wait_until(lambda: len(bench.effects("began")) == AT_ONCE)
             freeze(worker, bench.path)
-            await asyncio.sleep(3 * LEASE_SECONDS)
-            assert len(await store.upkeep.rescue()) == AT_ONCE
+            assert len(await rescued(store, AT_ONCE)) == AT_ONCE
             await finish_elsewhere(store)
             await go_on(bench, worker, {"lease_lost", "stale_settlement"})
 

@@ -20,6 +20,7 @@ LEASED = "SELECT count(*) FROM jobs WHERE status = 'in_progress'"
 HELD_KINDS = (held, held_in_thread, held_in_process)
 
 
+@pytest.mark.quick
 async def test_one_sigterm_lets_running_jobs_finish_and_gives_prefetched_ones_back_untouched(
     tmp_path: Path,
 ) -> None:
@@ -74,6 +75,7 @@ async def test_sigterm_at_any_moment_leaves_no_lease_behind_and_repeats_nothing(
 
 
 @pytest.mark.parametrize("number", range(figure(short=1, full=50)))
+@pytest.mark.quick
 async def test_two_sigterms_free_every_lease_at_once_and_spend_no_attempt(
     number: int, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def stuck() -> Iterator[int]:
     os.close(writer)
 
 
+@pytest.mark.quick
 async def test_a_thread_past_its_timeout_is_abandoned_and_counted_and_its_slot_freed(
     tmp_path: Path, stuck: int
 ) -> None:
@@ -55,6 +56,7 @@ async def test_a_thread_past_its_timeout_is_abandoned_and_counted_and_its_slot_f
         await running
 
 
+@pytest.mark.quick
 async def test_a_process_past_its_timeout_is_killed_and_its_worker_lives_on(
     tmp_path: Path,
 ) -> None:

@@ -306,6 +306,7 @@ def oracle(expression: str, zone: ZoneInfo, start: int, end: int) -> list[int]:
 
 @settings(max_examples=100, deadline=None)
 @given(EXPRESSIONS, st.sampled_from(ZONES), st.sampled_from(NIGHTS), st.integers(0, 1440))
+@pytest.mark.thorough
 def test_every_tick_of_a_night_is_found_and_no_other(
     expression: str, zone_name: str, night: int, minutes: int
 ) -> None:

@@ -23,6 +23,7 @@ from tests.operate.moving import Lost, Opened, Shaky, through
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.thorough
 async def test_a_move_that_is_interrupted_anywhere_goes_on(
     clock: FakeClock, opened: Opened, after: bool
 ) -> None:

@@ -11,7 +11,7 @@ from penstock.model.transfer import (
     TargetInUse,
     WorkersAlive,
 )
-from penstock.operate.move import Mover, move
+from penstock.operate.move import Moved, Mover, move
 from penstock.store.contract import Bookmark, Part, Row, Store
 from penstock.store.open import open_store
 from penstock.testing.clock import FakeClock
@@ -79,13 +79,20 @@ async def test_workers_that_are_alive_stop_a_move_unless_forced(
     beat(full if side == "source" else empty)
     with pytest.raises(WorkersAlive, match="mailer"):
         await Mover(full, empty).run()
-    await Mover(full, empty, force=True, keep=True).run()
+    moved = await Mover(full, empty, force=True, keep=True).run()
+    assert await holds(empty, moved)
 
 
 async def test_workers_that_fell_silent_do_not(full: Store, empty: Store, clock: FakeClock) -> None:
     beat(full)
     clock.advance(seconds=31)
-    await Mover(full, empty).run()
+    assert await holds(empty, await Mover(full, empty).run())
+
+
+async def holds(store: Store, moved: Moved) -> bool:
+    """Return True if a move took jobs and the store holds all of them."""
+    jobs = moved.tally.parts[Part.JOBS]
+    return jobs > 0 and (await store.transfer.tally()).parts[Part.JOBS] == jobs
 
 
 async def test_a_source_that_is_written_to_meanwhile_is_not_moved(

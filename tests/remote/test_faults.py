@@ -41,6 +41,7 @@ async def test_a_batch_whose_answer_is_lost_is_sent_again_and_makes_no_job_twice
     assert len(await behind.find(limit=1000)) == 200
 
 
+@pytest.mark.thorough
 async def test_connections_that_are_cut_while_batches_are_under_way_lose_and_double_nothing(
     proxy: Proxy, types: Penstock, behind: Penstock
 ) -> None:

@@ -8,7 +8,7 @@ from penstock.model.errors import InvalidOption
 from penstock.server.access.identity import Scope
 from penstock.server.access.tokens import Tokens
 from penstock.server.access.users import Users
-from penstock.server.serve import Bind, Serving, bind_socket, listen, refuse_strangers
+from penstock.server.serve import Bind, Serving, bind_socket, listen
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,15 @@ async def test_other_addresses_are_refused_until_there_is_a_token_or_a_user(app:
         with pytest.raises(InvalidOption, match="penstock users add"):
             await bind_socket(app, public)
         await Tokens(app.store).create("ci", (Scope.READ,), by="test")
-        await refuse_strangers(app, public)
+        with await bind_socket(app, public) as listening:
+            assert listening.getsockname()[0] == "0.0.0.0"
 
 
 async def test_a_user_opens_the_door_too(app: Penstock) -> None:
     async with app:
         await Users(app.store).create("ada", "a long password", (Scope.READ,), by="test")
-        await refuse_strangers(app, Bind(host="0.0.0.0", port=0))
+        with await bind_socket(app, Bind(host="0.0.0.0", port=0)) as listening:
+            assert listening.getsockname()[0] == "0.0.0.0"
 
 
 async def test_loopback_needs_nobody(app: Penstock) -> None:

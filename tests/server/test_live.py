@@ -101,3 +101,4 @@ async def test_nobody_listens_to_the_store_for_tabs_that_are_closed(
         await tab.aclose()
         async with asyncio.timeout(10):
             await closed.wait()
+        assert live.tabs == 0

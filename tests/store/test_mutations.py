@@ -24,6 +24,8 @@ from proof.state_machine import (
     on,
 )
 
+pytestmark = pytest.mark.thorough
+
 
 def later(*names: str) -> list[ParameterSet]:
     """Leave these to the long form: each is a hunt of its own."""

@@ -23,6 +23,7 @@ from tests.support.databases import Databases
 from tests.support.namespaces import in_new_namespace
 from tests.support.places import LONG
 
+pytestmark = pytest.mark.thorough
 MACHINES: tuple[type[Ground[Any]], ...] = (StoreMachine, FlowMachine, GateMachine, ScheduleMachine)
 # The same examples at every run; of a flavour that has a near relative, of the first machine only.
 SHORT = {"sqlite in memory": 6, "postgres": 2, "valkey": 3}

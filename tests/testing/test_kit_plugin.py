@@ -73,6 +73,7 @@ COMMON_NAMES = ("app", "clock", "drain", "time")
 UNRELATED = "\n".join(f"def test_{name}({name}): ..." for name in COMMON_NAMES)
 
 
+@pytest.mark.thorough
 def test_a_project_gets_the_fixtures_may_override_them_and_keeps_common_names(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,13 @@ async def test_starting_twice_is_one_start_and_stopping_twice_one_stop() -> None
     assert len(service.signals.values("ran")) == 1
 
 
-async def test_stopping_what_never_started_is_fine() -> None:
-    await Counting().stop()
+async def test_stopping_what_never_started_runs_nothing_and_leaves_it_able_to_start() -> None:
+    service = Counting()
+    await service.stop()
+    assert service.signals.values("ran") == []
+    await service.start()
+    await service.signals.wait("ran")
+    await service.stop()
 
 
 async def test_a_stopped_service_can_start_again() -> None:

@@ -42,6 +42,7 @@ ERRORS = [StoreUnavailable("work.db", "the disk is away"), RuntimeError("a bug o
 
 @pytest.mark.parametrize("error", ERRORS, ids=["store", "bug"])
 @pytest.mark.parametrize("method", ["settle", "claim", "start", "report"])
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_nothing_is_lost_when_the_store_fails_for_a_while(
     app: Penstock, monkeypatch: pytest.MonkeyPatch, method: str, error: Exception
 ) -> None:

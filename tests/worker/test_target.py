@@ -62,6 +62,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", [["shop.py"], ["-m", "shop"]], ids=["script", "module"])
+@pytest.mark.thorough
 def test_a_program_that_runs_its_own_worker_is_found_again(tmp_path: Path, how: list[str]) -> None:
     (tmp_path / "shop.py").write_text(SCRIPT)
     ran = subprocess.run(

@@ -55,7 +55,7 @@ async def test_a_timeout_is_told_to_the_failure_hook(app: Penstock, clock: FakeC
         assert isinstance(await signals.wait("failed"), TimeoutError)
 
 
-async def test_a_handler_that_swallows_its_cancellation_and_returns_still_timed_out(
+async def test_a_value_returned_after_the_cancellation_by_a_timeout_completes_the_job(
     app: Penstock, clock: FakeClock
 ) -> None:
     signals = Signals()
@@ -73,7 +73,7 @@ async def test_a_handler_that_swallows_its_cancellation_and_returns_still_timed_
     async with working(app):
         await signals.wait("started")
         clock.advance(30)
-        assert await job.result(timeout=30) == "late, but done"  # a value returned wins
+        assert await job.result(timeout=30) == "late, but done"
 
 
 async def test_a_thread_past_its_timeout_is_abandoned_and_the_job_retried(

@@ -89,6 +89,7 @@ def _same_class() -> Iterator[None]:
     Copy.job_type = Forgetful.job_type = None
 
 
+@pytest.mark.thorough("postgres")
 async def test_a_job_that_can_be_repeated_leaves_the_same_wherever_it_was_killed(
     stage: Stage,
 ) -> None:

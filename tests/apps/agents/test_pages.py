@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock import Penstock
 from penstock.apps.agents import pages
 from penstock.apps.agents.memory.records import Edge, Graph, MemoryFilter
@@ -63,6 +65,7 @@ async def test_memories_are_searched_by_meaning_and_narrowed(
     assert looked.access_count == 0, "to look at a page is not to recall"
 
 
+@pytest.mark.thorough("postgres")
 async def test_a_memory_is_edited_merged_tied_and_deleted_from_its_pages(
     app: Penstock,  # noqa: F811
     browser: Browser,  # noqa: F811
@@ -234,6 +237,7 @@ async def test_quotas_are_bars_and_are_set_and_removed(
     assert "a number" in await browser.follow(wrong)
 
 
+@pytest.mark.thorough("postgres")
 async def test_exports_and_deletions_are_started_and_certified(
     app: Penstock,  # noqa: F811
     browser: Browser,  # noqa: F811

@@ -153,14 +153,19 @@ async def test_nothing_is_watched_unless_somebody_said_so(tmp_path: Path) -> Non
         assert await watch(app) == 0
 
 
-def test_values_of_all_shapes_are_borne() -> None:
+def test_values_of_unexpected_shapes_are_passed_over() -> None:
     rows = [
         cursor_store.Row(1, key, value)
         for key in ("bubbleId:c:b", "composerData:c", "composer.composerData", "aiService.prompts")
         for value in (b"", b"{", b"[]", b"5", b"null", b"\xff", b'{"allComposers": [5]}', b"[5]")
     ]
     rows += [cursor_store.Row(2, "bubbleId", b"{}"), cursor_store.Row(3, "", b"{}")]
-    cursor_store.captured(rows, "/x/state.vscdb", 0, goldens.clean)
+    captured = cursor_store.captured(rows, "/x/state.vscdb", 0, goldens.clean)
+    described = [(event.hook_type, event.session_id, event.payload) for event in captured]
+    assert described == [
+        ("composer", "c", {}),
+        ("unknown", "x", {"key": "", "size": 2, "value": {}}),
+    ]
 
 
 def test_a_store_is_imported_by_the_command(root: Path, cli: Cli) -> None:  # noqa: F811

@@ -105,14 +105,29 @@ async def test_the_leader_flushes_into_the_file_of_the_home_and_into_no_other(
         assert len(await app.events.find()) == len(EVENTS)
 
 
-async def test_forwarding_goes_on_until_it_is_cancelled(empty_home: Path) -> None:
+async def test_forwarding_goes_on_until_it_is_cancelled(
+    empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forward, "EVERY", 0.01)
     async with Penstock(f"sqlite:///{empty_home}/other.db", extensions=WITH) as app:
         spool_session()
         going = asyncio.create_task(forward.forward(app))
         async with asyncio.timeout(10):
             while len(await app.events.find()) < len(EVENTS):  # each look takes a turn of the loop
                 continue
+            spool_another_session()
+            while len(await app.events.find()) == len(EVENTS):
+                continue
         going.cancel()
+        await asyncio.gather(going, return_exceptions=True)
+        assert going.cancelled()
+
+
+def spool_another_session() -> None:
+    """Spool one event of a session that `spool_session` does not have."""
+    other = {**told("claude_code", "Stop"), "session_id": "another"}
+    captured, _ = hook.captured_of("claude_code", ["", json.dumps(other)], 1_000)
+    spool.append(spool.line_of(captured))
 
 
 async def test_a_full_queue_leaves_the_spool_to_the_next_pass(empty_home: Path) -> None:
@@ -121,9 +136,7 @@ async def test_a_full_queue_leaves_the_spool_to_the_next_pass(empty_home: Path) 
         spool_session()
         await flush_at_home(app)  # the messages of a session are validated by one job
         assert not spool.holds_any()
-        other = {**told("claude_code", "Stop"), "session_id": "another"}
-        captured, _ = hook.captured_of("claude_code", ["", json.dumps(other)], 1_000)
-        spool.append(spool.line_of(captured))
+        spool_another_session()
         await flush_at_home(app)
         assert spool.holds_any()
         await app.controls.remove_limit(queue=QUEUE)

@@ -24,6 +24,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
+@pytest.mark.thorough
 def test_values_are_written_and_read_as_json_does(value: Any) -> None:
     assert dumps(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     assert loads(dumps(value)) == json.loads(json.dumps(value)) == value

@@ -339,6 +339,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.thorough
 def test_an_import_that_is_killed_leaves_no_process_behind(tmp_path: Path, folder: Path) -> None:
     script = tmp_path / "import.py"
     script.write_text(IMPORT)

@@ -161,6 +161,7 @@ class Killing:
             raise Killed
 
 
+@pytest.mark.thorough
 async def test_killed_after_any_step_it_goes_on_and_one_transaction_is_mined(
     evm: EvmNode, node: KuboNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +188,7 @@ async def test_killed_after_any_step_it_goes_on_and_one_transaction_is_mined(
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"] if LONG or TORTURE else ["sqlite"])
 @pytest.mark.parametrize("step", STEPS if LONG or TORTURE else ["signed and written"])
+@pytest.mark.thorough
 async def test_what_a_killed_process_began_another_one_ends(
     evm: EvmNode, node: KuboNode, step: str, kind: str, request: pytest.FixtureRequest
 ) -> None:

@@ -7,26 +7,31 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self
 
-ROOT = Path(__file__).parents[3]
+from tests.support.fork_server import PATHS, ROOT, ForkedProcess, run_module
 
 
 class Child:
     """`with Child("producer", path) as child:` runs it, and ends it for certain."""
 
     def __init__(self, script: str, *arguments: object, env: dict[str, str] | None = None) -> None:
-        path = os.pathsep.join((str(ROOT), str(ROOT / "src")))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", f"tests.faults.support.{script}", *map(str, arguments)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": path} | (env or {}),
-            bufsize=0,
-            start_new_session=True,
-        )
+        module, words = f"tests.faults.support.{script}", list(map(str, arguments))
+        whole = os.environ | {"PYTHONPATH": os.pathsep.join(PATHS)} | (env or {})
+        self._process: ForkedProcess | subprocess.Popen[bytes]
+        if "LD_PRELOAD" in whole:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                env=whole,
+                bufsize=0,
+                start_new_session=True,
+            )
+        else:
+            pipe = subprocess.PIPE
+            self._process = run_module(module, words, stdin=pipe, stdout=pipe, stderr=2, env=whole)
         self._heard = b""
 
     def __enter__(self) -> Self:

@@ -16,9 +16,9 @@ import msgspec
 import psutil
 
 from penstock.worker.process import WorkerSpec
-from tests.faults.support.children import ROOT
 from tests.faults.support.facts import query
 from tests.faults.support.work import settings_of
+from tests.support.fork_server import PATHS, ROOT, ForkedProcess, run_module
 
 STEP_SECONDS = 0.01
 TARGET = "tests.faults.support.jobs:app"
@@ -85,42 +85,51 @@ class Bench:
     @contextmanager
     def worker(self, **spec: Any) -> "Iterator[WorkerProcess]":
         """A bare worker process."""
-        with self._run("penstock.worker.process", **spec) as process:
-            yield process
+        described = self._described(spec)
+        with self.log_path.open("ab") as log, open(os.devnull, "rb") as nothing:
+            process = run_module(
+                "penstock.worker.process",
+                [described],
+                stdin=nothing.fileno(),
+                stdout=log.fileno(),
+                stderr=log.fileno(),
+                env=self._environment(),
+            )
+        with ended(WorkerProcess(process)) as worker:
+            yield worker
 
     @contextmanager
     def supervisor(self, **spec: Any) -> "Iterator[WorkerProcess]":
         """A supervisor with worker processes of its own."""
-        with self._run("tests.faults.support.supervisor", **spec) as process:
-            yield process
-
-    @contextmanager
-    def _run(self, module: str, **spec: Any) -> "Iterator[WorkerProcess]":
-        store = settings_of(spec.pop("url", self.url))
-        settings = {**spec.pop("settings", {}), **store}
-        told = {"target": TARGET, "log_json": True, "owner": "test:1", "settings": settings}
-        described = WorkerSpec(**told | spec)
+        described = self._described(spec)
         with self.log_path.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", module, msgspec.json.encode(described).decode()],
+                [sys.executable, "-m", "tests.faults.support.supervisor", described],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=ROOT,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))},
+                env=self._environment(),
                 start_new_session=True,
             )
-        worker = WorkerProcess(process)
-        try:
+        with ended(WorkerProcess(process)) as worker:
             yield worker
-        finally:
-            worker.end()
+
+    def _described(self, spec: dict[str, Any]) -> str:
+        """Return the specification of a worker as JSON."""
+        store = settings_of(spec.pop("url", self.url))
+        settings = {**spec.pop("settings", {}), **store}
+        defaults = {"target": TARGET, "log_json": True, "owner": "test:1", "settings": settings}
+        return msgspec.json.encode(WorkerSpec(**defaults | spec)).decode()
+
+    def _environment(self) -> dict[str, str]:
+        return os.environ | {"PYTHONPATH": os.pathsep.join(PATHS)}
 
 
 class WorkerProcess:
     """A process and all its descendants, which end with the test."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "ForkedProcess | subprocess.Popen[bytes]") -> None:
         self._process = process
         self._psutil = psutil.Process(process.pid)
         self._family: set[psutil.Process] = set()
@@ -163,6 +172,15 @@ class WorkerProcess:
         for process in self._family:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
+
+
+@contextmanager
+def ended(worker: WorkerProcess) -> Iterator[WorkerProcess]:
+    """End a worker process and its descendants after the block."""
+    try:
+        yield worker
+    finally:
+        worker.end()
 
 
 def freeze(worker: WorkerProcess, path: Path) -> None:

@@ -86,6 +86,7 @@ async def test_a_revoked_token_opens_nothing(
 
 
 @pytest.mark.every_store
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_a_token_opens_what_its_scopes_include_and_nothing_else(
     http: AsyncClient, server: FastAPI, make_token: TokenMaker
 ) -> None:

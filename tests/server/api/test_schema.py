@@ -32,6 +32,7 @@ from tests.faults.support.facts import figure
 from tests.support.http_server import serving
 from tests.support.places import Place
 
+pytestmark = pytest.mark.thorough
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

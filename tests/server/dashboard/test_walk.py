@@ -108,6 +108,7 @@ def forms(have: Furnished) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 @pytest.mark.every_store
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_no_page_changes_anything_and_hostile_text_is_text(
     admin: Browser, app: Penstock, server: FastAPI
 ) -> None:
@@ -151,6 +152,7 @@ async def test_a_form_of_another_site_changes_nothing(
 
 
 @pytest.mark.every_store
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_every_form_of_our_own_is_taken(
     admin: Browser, app: Penstock, server: FastAPI
 ) -> None:
@@ -204,6 +206,7 @@ async def test_an_empty_installation_has_every_page(browser: Browser) -> None:
 
 
 @pytest.mark.every_store
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_who_belongs_to_a_tenant_sees_only_what_is_theirs(
     log_in: Any, app: Penstock, server: FastAPI
 ) -> None:

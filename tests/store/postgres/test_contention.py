@@ -98,6 +98,7 @@ async def test_two_batches_with_the_same_keys_in_opposite_orders_do_not_lock_eac
 
 
 @pytest.mark.parametrize("kind", ["key", "order_key"])
+@pytest.mark.thorough
 async def test_single_enqueues_that_share_commits_do_not_lock_each_other_out(
     stores: list[Store], kind: str
 ) -> None:
@@ -105,12 +106,16 @@ async def test_single_enqueues_that_share_commits_do_not_lock_each_other_out(
     async with asyncio.timeout(WITH_DEADLOCKS):
         for n in range(10):
             names = [f"{n}-{place}" for place in range(20)]
-            await asyncio.gather(
+            ids = await asyncio.gather(
                 *(enqueue(one, **{kind: name}) for name in names),
                 *(enqueue(two, **{kind: name}) for name in reversed(names)),
             )
+            forth, back = ids[: len(names)], ids[len(names) :]
+            assert len(set(forth)) == len(set(back)) == len(names)
+            assert (forth == back[::-1]) is (kind == "key")  # one job for each key
 
 
+@pytest.mark.thorough
 async def test_an_edge_added_while_its_parent_settles_is_closed(stores: list[Store]) -> None:
     one, two, *_ = stores
     for _ in range(TRIES):
@@ -252,6 +257,7 @@ async def test_a_job_that_joins_a_line_while_the_last_one_leaves_waits_for_nobod
         assert await one.jobs.settle(OWNER, [completed(lease)]) == []
 
 
+@pytest.mark.thorough
 async def test_cascades_that_meet_from_all_sides_end_every_job_once(stores: list[Store]) -> None:
     one, two, three, four = stores
     for _ in range(10):

@@ -316,7 +316,7 @@ async def test_tags_and_everything_else_come_back_as_they_were_sent(store: Store
 
 
 async def test_who_holds_the_connection_for_a_moment_keeps_no_answer_from_the_loop(
-    warm: Session,
+    warm: Session, made: Address
 ) -> None:
     connection, _ = warm.perform(lambda tx: tx.connection)
     held, release = threading.Event(), threading.Event()
@@ -326,15 +326,22 @@ async def test_who_holds_the_connection_for_a_moment_keeps_no_answer_from_the_lo
             held.set()
             release.wait(SECONDS)
 
-    trip = Waiting(warm, _jobs("0"))
-    readable([connection.fileno()], SECONDS)
+    with connect(made) as other:
+        other.execute(made.begin())
+        EnqueueRoundTrip(_jobs("0"))(PostgresTransaction(other, 0, 0))
+        # It waits for the other transaction: else the answer may be taken as soon as it is sent.
+        trip = Waiting(warm, _jobs("0"))
+        other.execute("ROLLBACK")
+    assert readable([connection.fileno()], SECONDS)
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait(SECONDS)
+    assert held.wait(SECONDS)
     for _ in range(3):  # in which the loop looks, and cannot
         await asyncio.sleep(0)
+    assert trip.sent is None
     release.set()
     holder.join(SECONDS)
+    assert not holder.is_alive()
     assert (await _end(trip)).result == [Enqueued("0", True)]
 
 

@@ -271,6 +271,7 @@ async def test_a_job_that_ended_since_the_transaction_began_gets_no_second_life(
     assert await claim_all(store) == []
 
 
+@pytest.mark.thorough
 async def test_a_hundred_transactions_with_one_key_make_one_job(store: Store) -> None:
     kinds = ["psycopg", "psycopg-async", "asyncpg", "AsyncSession-asyncpg"]
 

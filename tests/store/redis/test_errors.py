@@ -175,6 +175,7 @@ def is_loading(server: RedisServer) -> bool:
         return False
 
 
+@pytest.mark.thorough
 async def test_a_cluster_that_lost_a_node_is_waited_for() -> None:
     with ValkeyCluster() as cluster:
         async with opened(cluster.url) as store:

@@ -129,6 +129,7 @@ async def test_a_breaker_without_types_is_kept_as_long_as_it_is_named(store: Red
     assert await store.controls.breakers() == []
 
 
+@pytest.mark.thorough
 async def test_two_processes_never_run_more_than_a_limit_allows(
     valkey_url: str, tmp_path: Path
 ) -> None:

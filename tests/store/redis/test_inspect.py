@@ -47,13 +47,18 @@ async def test_the_promise_follows_the_settings(
     assert failed(found) == checks
 
 
+SYNC_AT_ONCE = {"repl-diskless-sync-delay": "0"}
+"""A primary otherwise waits 5 s for more replicas before it sends its data."""
+
+
 def _linked(replica: RedisServer) -> bool:
     return b"master_link_status:up" in replica.ask("INFO", "replication")
 
 
+@pytest.mark.thorough
 async def test_a_replica_makes_the_promise_smaller() -> None:
     with (
-        RedisServer(options={"appendfsync": "always"}) as server,
+        RedisServer(options={"appendfsync": "always", **SYNC_AT_ONCE}) as server,
         RedisServer(options={"replicaof": f"127.0.0.1 {server.port}"}) as replica,
     ):
         await asyncio.to_thread(await_condition, lambda: _linked(replica), 30)

@@ -63,6 +63,7 @@ def _audit(store: RedisStore) -> None:
 
 
 @pytest.mark.parametrize("machine", [StoreMachine, FlowMachine, GateMachine])
+@pytest.mark.thorough
 def test_whatever_is_done_every_count_and_index_is_right(
     machine: type[Ground[Any]], valkey_server_url: str
 ) -> None:

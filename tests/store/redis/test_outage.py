@@ -310,9 +310,12 @@ def _follows(replica: RedisServer, cluster: ValkeyCluster) -> bool:
     return known and b"master_link_status:up" in replica.ask("INFO", "replication")
 
 
+@pytest.mark.thorough
 async def test_a_replica_that_takes_over_in_a_cluster_is_found() -> None:
     spare = {"cluster-enabled": "yes", "cluster-port": str(free_port())}
-    with ValkeyCluster() as cluster, RedisServer(options=spare) as replica:
+    # A primary otherwise waits 5 s for more replicas before it sends its data.
+    at_once = {"repl-diskless-sync-delay": "0"}
+    with ValkeyCluster(options=at_once) as cluster, RedisServer(options=spare) as replica:
         store = await opened(f"{cluster.url}?namespace=heir")
         job_id = await enqueue(store)
         primary, name = _holder_of(cluster, "heir")

@@ -1,5 +1,7 @@
 """What has ended leaves nothing behind: the memory of the server is bounded."""
 
+import pytest
+
 from penstock.model.job import KeyScope
 from penstock.model.states import Status
 from penstock.store.contract import JobFilter, Report, Retention, Store
@@ -79,6 +81,7 @@ async def test_purged_letters_leave_nothing(store: Store, valkey_url: str) -> No
     assert await names(valkey_url) <= LASTING | {"lanes", "owners"}
 
 
+@pytest.mark.thorough
 async def test_a_pass_prunes_more_jobs_than_a_script_takes_arguments(
     store: Store, clock: FakeClock
 ) -> None:

@@ -32,6 +32,7 @@ async def test_one_among_thousands_is_found_by_each_filter(store: Store) -> None
         assert [job.id for job in await store.reader.find(where)] == [wanted]
 
 
+@pytest.mark.thorough
 async def test_pages_go_through_thousands_without_gaps(store: Store) -> None:
     await store.jobs.enqueue([a_job(type="ab"[n % 2]) for n in range(MANY)])
     for type_ in (None, "a"):
@@ -46,6 +47,7 @@ async def test_pages_go_through_thousands_without_gaps(store: Store) -> None:
 
 
 @pytest.mark.parametrize("many", [10, MANY])
+@pytest.mark.thorough
 async def test_pages_of_one_status_are_in_order_whether_few_or_many(
     store: Store, many: int
 ) -> None:
@@ -63,6 +65,7 @@ async def test_pages_of_one_status_are_in_order_whether_few_or_many(
         assert await store.reader.find(JobFilter(statuses=(status,))) == []
 
 
+@pytest.mark.thorough
 async def test_more_groups_of_dead_letters_than_one_script_counts(store: Store) -> None:
     letters = [await dead_job(store, type=f"type-{n % 3}") for n in range(1_050)]
     groups = await store.dead.groups()

@@ -25,6 +25,7 @@ async def test_expired_records_leave_nothing_behind(
     assert raw.ask("ZRANGE", "records:expiring", 0, -1) == [b"session\ns0"]
 
 
+@pytest.mark.thorough
 async def test_a_page_goes_on_behind_many_that_have_expired(store: Store, clock: FakeClock) -> None:
     for number in range(1_100):
         await store.records.put("session", f"{number:05}", "{}", expires_in_ms=1_000)

@@ -111,10 +111,13 @@ async def test_a_move_goes_to_a_server_that_keeps_nothing_only_where_that_is_all
 async def test_an_installation_may_be_moved_away_from_a_server_that_keeps_nothing(
     volatile: str,
 ) -> None:
-    await (await opened(f"{volatile}&allow_volatile=true")).close()
+    store = await opened(f"{volatile}&allow_volatile=true")
+    job_id = await enqueue(store)
+    await store.close()
     await refused(volatile, UnsafeServer)
     store = open_store(volatile)
     await store.open(moving=True)
+    assert [job.id for job in await store.reader.get([job_id])] == [job_id]
     await store.close()
 
 

@@ -152,3 +152,5 @@ async def test_a_store_closes_however_far_its_first_listener_got(valkey_url: str
             await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE):
             await store.close()
+        assert not store.hears_changes
+        assert asyncio.all_tasks() == {asyncio.current_task()}

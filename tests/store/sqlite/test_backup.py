@@ -295,6 +295,7 @@ def _root_page(path: Path, name: str) -> int:
         return int(found.get)
 
 
+@pytest.mark.thorough
 async def test_a_restore_that_is_killed_at_any_step_leaves_one_or_the_other_whole(
     store: Store, path: Path, tmp_path: Path
 ) -> None:

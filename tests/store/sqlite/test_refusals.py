@@ -164,15 +164,23 @@ class TestCheckPath:
         check_path(path)
         assert not path.exists()
 
-    def test_an_existing_store_is_fine_open_or_not(self, database):
+    def test_an_existing_store_is_accepted_and_left_unchanged_open_or_not(self, database):
+        content = database.read_bytes()
         check_path(database)
+        assert database.read_bytes() == content
         with closing(apsw.Connection(str(database))) as connection:
-            connection.execute("SELECT * FROM rows").fetchall()
+            connection.execute("INSERT INTO rows VALUES ('kept')")
             check_path(database)
+            assert connection.execute("SELECT row FROM rows").get == "kept"
+        assert rows(database) == ["kept"]
 
-    def test_an_empty_file_is_a_new_store(self, path):
+    async def test_an_empty_file_becomes_a_new_store(self, path):
         path.touch()
         check_path(path)
+        assert path.stat().st_size == 0
+        async with Penstock(f"sqlite:///{path}") as app:
+            assert await app.store.jobs.depth("default", 10) == 0
+        assert path.read_bytes().startswith(b"SQLite format 3")
 
     def test_a_directory_is_refused(self, tmp_path):
         with pytest.raises(StoreIsDirectory, match="name a file in it"):
@@ -240,8 +248,13 @@ class TestCheckPath:
 
     def test_a_hot_journal_is_left_to_sqlite_to_roll_back(self, path):
         path.write_bytes(bytes(4096))
-        path.with_name("work.db-journal").write_bytes(b"hot")
+        journal = path.with_name("work.db-journal")
+        journal.write_bytes(b"hot")
         check_path(path)
+        assert (path.read_bytes(), journal.read_bytes()) == (bytes(4096), b"hot")
+        journal.write_bytes(b"")  # a journal without content is not hot
+        with pytest.raises(StoreCorrupt, match="zeros"):
+            check_path(path)
 
     def test_an_old_sqlite_is_refused(self, path, monkeypatch):
         monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
@@ -342,7 +355,9 @@ class TestForeignHandles:
 
     def test_a_closed_foreign_connection_no_longer_counts(self, database, theirs):
         theirs.execute("SELECT * FROM rows").fetchall()
+        assert foreign_handles(database)
         theirs.close()
+        assert not foreign_handles(database)
         check_path(database)
 
 

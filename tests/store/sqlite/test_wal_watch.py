@@ -225,8 +225,11 @@ def test_stop_may_be_called_by_the_callback(connection, watching, calls):
     assert not watch_threads()
 
 
-def test_stop_without_start_does_nothing(path, calls):
+def test_stop_without_start_starts_no_thread_and_calls_nothing(path, connection, calls):
     WalWatch(path, calls).stop()
+    insert(connection)
+    assert not watch_threads()
+    assert list(calls.waiting()) == []
 
 
 def test_starting_twice_starts_one_thread(connection, watching, calls):

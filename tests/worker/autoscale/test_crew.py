@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import pytest
+
 from penstock.worker.autoscale import Crew, Policy
 from penstock.worker.process import WorkerSpec
 from tests.worker.autoscale import yard
@@ -71,6 +73,7 @@ def scaling(folder: Path, *words: str) -> Iterator[Scaling]:
             process.kill()
 
 
+@pytest.mark.thorough
 async def test_workers_come_with_the_load_and_go_when_it_is_over(tmp_path: Path) -> None:
     app = yard.app
     app.settings = app.settings.replace(url=f"sqlite:///{tmp_path}/work.db")

@@ -108,6 +108,7 @@ async def trained(agents: Penstock) -> Penstock:
     return agents
 
 
+@pytest.mark.thorough("postgres")
 async def test_patterns_are_matched_used_credited_and_given_up(trained: Penstock) -> None:
     learning = trained.agents.learning
     best = (await learning.match(DEPLOY, skills=["deploy"], tenant="north"))[0]
@@ -140,6 +141,7 @@ def uses(app: Penstock, pattern_id: str) -> tuple[Any, ...]:
     return rows(app, asked, pattern_id)[0]
 
 
+@pytest.mark.thorough("postgres")
 async def test_what_is_switched_off_by_hand_stays_off(trained: Penstock) -> None:
     learning = trained.agents.learning
     known = (await learning.patterns(tenant="north", active=True))[0]
@@ -164,6 +166,7 @@ async def give_more(app: Penstock) -> None:
     await give_sessions(app, "north", {"one-more": turns})
 
 
+@pytest.mark.thorough("postgres")
 async def test_a_pattern_that_no_longer_holds_is_replaced_by_its_opposite(
     trained: Penstock, clock: Any
 ) -> None:
@@ -187,6 +190,7 @@ async def test_a_pattern_that_no_longer_holds_is_replaced_by_its_opposite(
         await learning.activate(old.id)
 
 
+@pytest.mark.thorough("postgres")
 async def test_patterns_that_show_a_person_are_forgotten_with_them(trained: Penstock) -> None:
     before = {row[0] for row in rows(trained, "SELECT id FROM agents_patterns")}
     theirs = rows(trained, "SELECT id FROM agents_trajectories WHERE user_id = 'user1'")

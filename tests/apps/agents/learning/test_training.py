@@ -15,6 +15,7 @@ from tests.apps.agents.learning.tasks import BY_HAND, asked, give_sessions, give
 from tests.apps.agents.raw import rows
 
 
+@pytest.mark.thorough("postgres")
 async def test_what_is_learned_holds_for_what_was_held_out(agents: Penstock) -> None:
     await give_tasks(agents, 60)
     result = await run(agents, "pattern-training", {"batchSize": 1000, "epochs": 5}, tenant="north")
@@ -64,6 +65,7 @@ async def test_from_too_little_nothing_is_learned(agents: Penstock) -> None:
     assert rows(agents, "SELECT count(*) FROM agents_classifiers") == [(0,)]
 
 
+@pytest.mark.thorough
 async def test_without_a_tenant_each_one_learns_for_itself(agents: Penstock) -> None:
     await give_tasks(agents, 40, "north")
     await give_tasks(agents, 40, "south")
@@ -81,6 +83,7 @@ async def test_without_a_tenant_each_one_learns_for_itself(agents: Penstock) -> 
             assert owner == [(tenant,)]
 
 
+@pytest.mark.thorough
 async def test_a_classifier_that_is_no_better_does_not_replace_another(
     agents: Penstock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,6 +104,7 @@ async def test_a_classifier_that_is_no_better_does_not_replace_another(
     assert rows(agents, "SELECT count(*) FROM agents_classifiers") == [(2,)], "but it is kept"
 
 
+@pytest.mark.thorough
 async def test_what_was_consolidated_is_held_to(agents: Penstock, clock: FakeClock) -> None:
     await give_tasks(agents, 60)
     await run(agents, "pattern-training", {}, tenant="north")
@@ -177,6 +181,7 @@ def learned(app: Penstock) -> list[Any]:
     ]
 
 
+@pytest.mark.thorough
 async def test_a_training_learns_the_same_however_often_it_is_begun(stage: Stage) -> None:
     patterns, classifiers, held = await twice_and_killed(stage, Training())
     assert {pattern[1] for pattern in patterns} == {"north", "south"}
@@ -201,6 +206,7 @@ class Consolidating(Play):
         return learned(app)[1]
 
 
+@pytest.mark.thorough
 async def test_a_consolidation_is_the_same_however_often_it_is_begun(stage: Stage) -> None:
     (classifier,) = await twice_and_killed(stage, Consolidating())
     *_, parameters, fisher = classifier

@@ -180,6 +180,7 @@ class Processing(Play):
         ]
 
 
+@pytest.mark.thorough
 async def test_trajectories_are_the_same_however_often_they_are_made(stage: Stage) -> None:
     found, ids, held, credit, learned = await twice_and_killed(stage, Processing())
     assert [(session, verdict) for session, verdict, _ in found] == [

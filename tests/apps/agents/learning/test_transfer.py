@@ -4,6 +4,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.operate.move import move
@@ -27,6 +29,7 @@ async def seen(app: Penstock) -> list[Any]:
     ]
 
 
+@pytest.mark.thorough
 async def test_what_was_learned_is_the_same_after_a_move_and_back(
     tmp_path: Path, postgres_store_url: str
 ) -> None:

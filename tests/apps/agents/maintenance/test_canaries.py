@@ -361,6 +361,7 @@ def _keys_of(url: str) -> Iterator[tuple[str, bytes]]:
             yield f"key {key.decode()}", key + repr(told).encode()
 
 
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
     app = house.app
     await plant(house, TENANT, PERSON, "a")
@@ -397,6 +398,7 @@ async def test_a_deleted_tenant_is_nowhere(house: House) -> None:
     assert TENANT in str(entries), "the audit log still says what was done to whom"
 
 
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_a_deleted_person_is_nowhere(house: House) -> None:
     app = house.app
     await plant(house, TENANT, PERSON, "a")

@@ -33,6 +33,7 @@ def read_lines(data: bytes) -> list[Any]:
     return [json.loads(line) for line in data.splitlines()]
 
 
+@pytest.mark.thorough
 async def test_a_check_of_quotas_can_be_repeated(stage: Stage) -> None:
     standings, weighed, tokens = await twice_and_killed(stage, Checking())
     assert standings == [("north", "storage", "blocked")]
@@ -40,16 +41,19 @@ async def test_a_check_of_quotas_can_be_repeated(stage: Stage) -> None:
     assert tokens == [("south", 0.0)], "what nobody settled was given back"
 
 
+@pytest.mark.thorough
 async def test_an_export_of_data_can_be_repeated(stage: Stage) -> None:
     _, whole, status = await twice_and_killed(stage, ExportingData())
     assert (whole, status) == (True, "done")
 
 
+@pytest.mark.thorough
 async def test_an_export_of_the_audit_log_can_be_repeated(stage: Stage) -> None:
     _, whole, status = await twice_and_killed(stage, ExportingAudit())
     assert (whole, status) == (True, "done")
 
 
+@pytest.mark.thorough
 async def test_a_deletion_can_be_repeated(stage: Stage) -> None:
     sessions, turns, told, certificate = await twice_and_killed(stage, Deleting())
     assert sessions == [("north-bob",), ("south-ann",)]
@@ -199,6 +203,7 @@ async def test_a_certificate_can_be_verified_and_tells_nothing(agents: Penstock)
     assert "ann" not in str(rows(agents, "SELECT * FROM agents_deletions"))
 
 
+@pytest.mark.thorough("postgres")
 async def test_a_deletion_waits_for_jobs_that_run(agents: Penstock, clock: FakeClock) -> None:
     @agents.job(name="slow")
     async def slow() -> None: ...

@@ -170,6 +170,7 @@ async def test_a_quota_of_everybody_holds_for_those_without_their_own(busy: Pens
 
 
 @pytest.mark.parametrize("tenant", ["north", "*"])
+@pytest.mark.thorough("postgres", "valkey", "postgres+redis")
 async def test_what_a_process_gives_back_brings_no_erased_tenant_back(
     busy: Penstock, tenant: str
 ) -> None:

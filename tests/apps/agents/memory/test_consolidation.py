@@ -68,6 +68,7 @@ class Consolidation(Play):
         )
 
 
+@pytest.mark.thorough
 async def test_a_consolidation_leaves_the_same_wherever_it_was_killed(stage: Stage) -> None:
     memories, edges, vectors, halved = await twice_and_killed(stage, Consolidation())
     [made] = [row for row in memories if row[1] == "semantic"]

@@ -61,6 +61,7 @@ class Cleanup(Play):
         )
 
 
+@pytest.mark.thorough
 async def test_a_cleanup_leaves_the_same_wherever_it_was_killed(stage: Stage) -> None:
     kept = [(f"Ada collects {word}.",) for word in ("clocks", "lutes", "trains")]
     assert await twice_and_killed(stage, Cleanup()) == (kept, [(1,)], kept)
@@ -89,6 +90,7 @@ class Decay(Play):
         return sorted((text, round(much, 6), (at - start) // HOUR) for text, much, at in found)
 
 
+@pytest.mark.thorough
 async def test_a_decay_leaves_the_same_wherever_it_was_killed(stage: Stage) -> None:
     found = {text: (much, at) for text, much, at in await twice_and_killed(stage, Decay())}
     assert found["Ada collects bees."] == (0.025, 12)

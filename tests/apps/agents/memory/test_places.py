@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock import Penstock
 from penstock.config import Settings
 from penstock.operate.erase import erase
@@ -43,6 +45,7 @@ async def seen(app: Penstock) -> list[Any]:
     return [found, listed, (await memories.graph([listed[0].id, listed[1].id])).edges]
 
 
+@pytest.mark.thorough
 async def test_memories_are_the_same_after_a_move(
     tmp_path: Path, postgres_store_url: str, clock: FakeClock
 ) -> None:

@@ -244,6 +244,7 @@ class Archiving(Play):
         ]
 
 
+@pytest.mark.thorough
 async def test_an_archive_is_the_same_however_often_it_is_begun(stage: Stage) -> None:
     held, statuses, turns, archives = await twice_and_killed(stage, Archiving())
     assert held == [

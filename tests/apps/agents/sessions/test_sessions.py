@@ -196,6 +196,7 @@ class Cleanup(Play):
         ]
 
 
+@pytest.mark.thorough
 async def test_a_cleanup_expires_quiet_sessions_however_often_it_is_begun(stage: Stage) -> None:
     assert await twice_and_killed(stage, Cleanup()) == [
         [("quiet", "expired"), ("talking", "active")],

@@ -89,6 +89,7 @@ class Reindexing(Play):
         return [(*row[:3], bytes(row[3])) for row in vectors], indexes
 
 
+@pytest.mark.thorough("postgres")
 async def test_another_model_embeds_everything_again_and_takes_over(stage: Stage) -> None:
     vectors, indexes = await twice_and_killed(stage, Reindexing())
     assert indexes == [("docs", "acme", "tiny-8", 8, 2), ("docs", "north", "tiny-8", 8, 2)]
@@ -118,6 +119,7 @@ class Optimising(Play):
         return rows(app, counts), rows(app, INDEXES + " ORDER BY tenant_id")
 
 
+@pytest.mark.thorough
 async def test_an_index_of_which_much_is_deleted_is_compacted(stage: Stage) -> None:
     counts, indexes = await twice_and_killed(stage, Optimising())
     assert counts == [("acme", 6, 6), ("north", 10, 9)]
@@ -154,6 +156,7 @@ class Rebalancing(Play):
         return measured, sorted(int(key) for key in held.keys)
 
 
+@pytest.mark.thorough
 async def test_a_graph_that_misses_much_is_built_anew(stage: Stage) -> None:
     measured, numbers = await twice_and_killed(stage, Rebalancing())
     assert measured == [(2, 1.0)]

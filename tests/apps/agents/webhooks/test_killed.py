@@ -44,6 +44,7 @@ async def told() -> AsyncIterator[Receiver]:
         yield made
 
 
+@pytest.mark.thorough
 async def test_a_delivery_that_is_killed_and_resumed_is_the_same_delivery(
     stage: Stage, told: Receiver
 ) -> None:

@@ -278,6 +278,7 @@ class Syncing(Play):
         )
 
 
+@pytest.mark.thorough
 async def test_a_sync_that_is_killed_and_resumed_remembers_everything_once(
     stage: Stage, slack: Slack
 ) -> None:

@@ -43,7 +43,8 @@ test-all: $(INSTALLED) ## Run every deterministic test, then `make test` on the 
 	tools/other_pythons.sh $(PYTHON) '$(ARGS)'
 
 outside: $(INSTALLED) ## Run other people's tools and clients against Penstock (may need Node and half an hour)
-	PENSTOCK_TIER=outside $(PYTHON) -m pytest --timeout 1800 $(ARGS)
+	@tools/get_promtool.sh $(VENV)/prometheus
+	PATH="$(abspath $(VENV))/prometheus/usr/bin:$$PATH" PENSTOCK_TIER=outside $(PYTHON) -m pytest --timeout 1800 $(ARGS)
 
 long: $(INSTALLED) ## Run the tests with random input, on every store and every flavour of it
 	@tools/install_chromium.sh $(VENV)/.chromium-tried

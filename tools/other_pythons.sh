@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs `make test` on each supported Python but the given one, in an environment of its own.
-# One that is not on this machine is skipped with a line, and fails the run where CI is set.
+# One that is not on this machine is skipped with a line.
 set -eu
 
 python=$1
@@ -18,13 +18,11 @@ find_python() {
     done
 }
 
-missing=
 for version in 3.11 3.12 3.13; do
     [ "$version" = "$current" ] && continue
     found=$(find_python "$version")
     if [ -z "$found" ]; then
         echo "Python $version is not on this machine: its tests are skipped."
-        missing="$missing $version"
         continue
     fi
     echo "Python $version:"
@@ -32,7 +30,3 @@ for version in 3.11 3.12 3.13; do
     ${MAKE:-make} --no-print-directory test VENV=".venv-$version" CANDIDATES="$found" ARGS="$arguments" \
         PIP="$uv pip --quiet" UV_PYTHON=".venv-$version/bin/python"
 done
-if [ -n "$missing" ] && [ -n "${CI:-}" ]; then
-    echo "CI tests every supported Python; install$missing."
-    exit 1
-fi

@@ -20,6 +20,8 @@ from penstock.store.contract import JobFilter
 from penstock.testing import drain as drain_app
 from tests.support.places import on_any_store
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 GONE = "01JD0000000000000000000000"
 
 
@@ -68,6 +70,7 @@ async def _nothing_was_enqueued(app: Penstock) -> bool:
 
 
 @pytest.mark.parametrize("shape", ["handle", "id", "job", "alone"])
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_job_runs_after_its_parent_in_whatever_shape_it_is_named(
     app: Penstock, drain: Any, shop: Shop, shape: str
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 from penstock import Penstock
 from penstock.model.errors import InvalidArguments, InvalidOption
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 @dataclasses.dataclass
 class Address:
@@ -64,6 +66,7 @@ VALUES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), VALUES, ids=[str(kind) for kind, _ in VALUES])
+@pytest.mark.quick("postgres", "valkey")
 async def test_an_argument_and_a_result_come_back_with_their_type(
     app: Penstock, drain: Any, kind: Any, value: Any
 ) -> None:

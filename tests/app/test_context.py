@@ -9,7 +9,10 @@ from penstock import Context, Penstock, Status, Worker
 from penstock.model.errors import InvalidOption
 from penstock.testing import FakeClock, Signals
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
 
+
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_context_knows_its_execution(app: Penstock, clock: FakeClock, drain: Any) -> None:
     seen: list[tuple[int, int, str]] = []
 

@@ -19,9 +19,12 @@ from penstock.model.errors import DependencyCycle, InvalidArguments, InvalidOpti
 from penstock.store.contract import JobFilter
 from tests.app.kitchen import Kitchen, kitchen
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 __all__ = ["kitchen"]
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_chain_passes_each_result_to_the_next(
     app: Penstock, drain: Any, kitchen: Kitchen
 ) -> None:

@@ -17,6 +17,8 @@ from penstock.model.errors import (
 from penstock.testing import drain
 from penstock.testing.clock import FakeClock
 
+pytestmark = pytest.mark.thorough("postgres", "redis")
+
 Call = Callable[[Any, Any], Awaitable[Any]]
 
 STORES = {"sqlite": None, "postgres": "postgres_store_url", "redis": "valkey_url"}
@@ -142,6 +144,7 @@ async def app(request: pytest.FixtureRequest, clock: FakeClock) -> AsyncIterator
         yield application
 
 
+@pytest.mark.quick("postgres", "redis")
 async def test_an_odd_number_of_rows_is_refused(app: Penstock) -> None:
     for how, call in LIMITED.items():
         for kind, limit in ODD_LIMITS.items():

@@ -14,7 +14,10 @@ from penstock.testing import FakeClock
 from tests.support.options import KEPT, SAMPLES, columns
 from tests.support.places import on_any_store
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
 
+
+@pytest.mark.quick("postgres", "valkey")
 async def test_the_options_of_a_type_become_the_jobs_columns(app: Penstock) -> None:
     @app.job(queue="mail", priority=3, max_retries=5, timeout=30, retry_delay=2, backoff=3)
     async def send() -> None: ...

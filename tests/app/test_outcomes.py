@@ -9,6 +9,8 @@ from penstock.testing import FakeClock
 from penstock.testing import drain as drain_app
 from tests.support.places import Place
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 async def _settled(app: Penstock, drain: Any, outcome: Any, how: str, **options: Any) -> Any:
     @app.job(**options)
@@ -25,6 +27,7 @@ async def _settled(app: Penstock, drain: Any, outcome: Any, how: str, **options:
 
 
 @pytest.mark.parametrize("how", ["raised", "returned"])
+@pytest.mark.quick("postgres", "valkey")
 async def test_retry_spends_an_attempt_and_waits_as_told(
     app: Penstock, clock: FakeClock, drain: Any, how: str
 ) -> None:

@@ -159,6 +159,7 @@ async def test_keda_scales_by_what_is_told_at_the_figures_of_autoscale(
     }
 
 
+@pytest.mark.outside
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 def test_promtool_takes_the_rules() -> None:
     assert PROMTOOL is not None
@@ -167,6 +168,7 @@ def test_promtool_takes_the_rules() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+@pytest.mark.outside
 @pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
 async def test_promtool_takes_the_metrics(app: Penstock, http: AsyncClient) -> None:
     assert PROMTOOL is not None

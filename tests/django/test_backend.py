@@ -21,7 +21,7 @@ from tests.django.conftest import backend_on
 from tests.django.shop import tasks
 from tests.support.places import Place
 
-pytestmark = pytest.mark.every_store
+pytestmark = [pytest.mark.every_store, pytest.mark.thorough("postgres+redis", "postgres", "valkey")]
 
 
 def run(app: Penstock) -> None:
@@ -32,6 +32,7 @@ def jobs(app: Penstock) -> list[str]:
     return [job.id for job in app.sync.find()]
 
 
+@pytest.mark.quick("postgres+redis", "postgres", "valkey")
 def test_a_task_is_run_by_a_worker_and_its_result_found_by_id(app: Penstock) -> None:
     result = tasks.add.enqueue(1, 2, three=3)
     assert (result.status, result.args, result.kwargs) == ("READY", [1, 2], {"three": 3})

@@ -18,6 +18,8 @@ from tests.events.counting import Resetting, counting, numbered
 from tests.server.conftest import Bearer, TokenMaker, http, make_token  # noqa: F401
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 NDJSON = {"Content-Type": "application/x-ndjson"}
 EVENT = {"event_type": "tool_use", "session_id": "s", "payload": {"n": 1}}
 
@@ -39,6 +41,7 @@ async def server(app: Penstock) -> AsyncIterator[FastAPI]:
 Http = httpx.AsyncClient
 
 
+@pytest.mark.quick("postgres")
 async def test_one_event_is_appended(app: Penstock, http: Http) -> None:  # noqa: F811
     answer = await http.post("/api/events", json=EVENT)
     assert answer.status_code == 200, answer.text

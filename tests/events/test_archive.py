@@ -23,6 +23,8 @@ from proof.tally import Tally, totals
 from proof.tally import tally as tally_extension
 from tests.support.events import DAY, NOON, an_event, events_app
 
+pytestmark = pytest.mark.thorough("postgres")
+
 S1 = Session("", "shop", "s1")
 APRIL = NOON + 100 * DAY
 
@@ -47,6 +49,7 @@ async def ids(app: Penstock) -> list[str]:
     return [event.event_id for event in await app.events.find(EventFilter(platform="shop"))]
 
 
+@pytest.mark.quick("postgres")
 async def test_whole_months_leave_the_log_and_the_last_event_stays(
     app: Penstock, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from tests.server.api.operations import BODIES, operations
 from tests.server.conftest import TokenMaker, http, make_token  # noqa: F401
 from tests.support.events import DAY, NOON, an_event
 
+pytestmark = pytest.mark.thorough("postgres")
+
 Http = httpx.AsyncClient
 ASKED = {
     "query_events": {"sql": "SELECT 1"},
@@ -55,6 +57,7 @@ async def ended(app: Penstock) -> None:
     await asyncio.gather(*app.events.background._tasks, return_exceptions=True)
 
 
+@pytest.mark.quick("postgres")
 async def test_a_question_is_answered_over_live_and_archived_events(
     app: Penstock,
     http: Http,  # noqa: F811

@@ -20,7 +20,10 @@ from tests.support.places import Place
 
 LONG_AGO = 1_700_000_000_000
 
-pytestmark = pytest.mark.parametrize("kind_of_store", ["sqlite", "postgres"])
+pytestmark = [
+    pytest.mark.parametrize("kind_of_store", ["sqlite", "postgres"]),
+    pytest.mark.thorough("postgres"),
+]
 
 
 @pytest.fixture
@@ -37,6 +40,7 @@ async def fail(app: Penstock, counts: Counting, **fields: Any) -> str:
     return (await app.events.dead.list())[0].id
 
 
+@pytest.mark.quick("postgres")
 async def test_a_letter_says_who_gave_up_what_and_why(app: Penstock) -> None:
     letter = await app.events.dead.get(await fail(app, counting(app, Counting())))
     assert (letter.source, letter.sequence, letter.session_id) == ("count", 2, "s")

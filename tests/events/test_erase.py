@@ -33,6 +33,8 @@ from tests.events.streams import (
 from tests.support.events import KINDS, NOON, an_event, events_app
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 OF_ALL = (REASON, "", "", "", "", 9)
 SECRET = "the walrus sings at midnight"
 S1 = Session("acme", "shop", "s1")
@@ -69,6 +71,7 @@ async def raw(app: Penstock, event_id: str) -> dict[str, Any]:
     return next(row for row in rows if row["event_id"] == event_id)
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_session_goes_and_others_stay(app: Penstock, tally: Tally) -> None:
     await fill(app)
     await catch_up(app)

@@ -34,6 +34,8 @@ from proof.conformance.build import (
 )
 from tests.support.events import DAY, KINDS, NOON, an_event, events_app
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 SECOND = 1_000
 SECRET = "the heron fishes at dusk"
 
@@ -82,6 +84,7 @@ def in_folder(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "archive").rglob("*") if path.is_file())
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_jobs_of_whole_months_leave_with_their_executions_and_logs(
     app: Penstock, clock: FakeClock
 ) -> None:

@@ -23,6 +23,8 @@ from tests.events.counting import Counting, Resetting, counting, numbered
 from tests.support.http_server import serving
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
@@ -57,6 +59,7 @@ async def remote(address: str) -> AsyncIterator[Remote]:
         yield found
 
 
+@pytest.mark.quick("postgres")
 async def test_events_are_appended_once_and_read(app: Penstock, remote: Remote) -> None:
     first = await remote.events.append("tool_use", session_id="s", payload={"n": 1})
     event = NewEvent(event_type="x", event_id="a/b", timestamp=2_000, session_id="t")

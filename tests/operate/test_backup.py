@@ -23,6 +23,8 @@ from tests.operate.moving import Lost, Shaky, through
 from tests.support.places import Place
 from tests.support.vanishing import KINDS, Vanishing, find_vanishing
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 @pytest.fixture(params=KINDS)
 def elsewhere(request: pytest.FixtureRequest) -> Vanishing:
@@ -44,6 +46,7 @@ async def content(url: str, clock: FakeClock) -> dict[Part, list[Row]]:
         await store.close()
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_copy_holds_all_that_the_store_held(
     place: Place, tmp_path: Path, clock: FakeClock
 ) -> None:

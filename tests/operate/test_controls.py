@@ -14,6 +14,8 @@ from tests.support.places import on_any_store
 from tests.support.workers import beat as a_beat
 from tests.worker.running import working
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 async def limits(app: Penstock) -> dict[tuple[str, str, str], tuple[int, int | None, bool]]:
     found = [state.limit for state in await app.controls.limits()]
@@ -27,6 +29,7 @@ async def limits(app: Penstock) -> dict[tuple[str, str, str], tuple[int, int | N
     }
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_declared_limits_are_put_into_the_store(app: Penstock) -> None:
     @app.job(concurrency=5, rate="10/s", aliases=["old_resize"])
     async def resize() -> None: ...

@@ -15,6 +15,8 @@ from penstock.testing import FakeClock, drain
 from proof.conformance.build import dead_job, enqueue
 from tests.support.places import Place, on_any_store
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 class Shop:
     """An application whose deliveries fail until `broken` is empty."""
@@ -54,6 +56,7 @@ async def payloads(app: Penstock, ids: list[str]) -> list[str]:
     return [(await app.get(job_id)).payload for job_id in ids]
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_orders_that_died_alike_are_one_group(shop: Shop) -> None:
     group = await shop.dies("a-1", "b-2", "c-3")
     assert (group.count, group.open, group.error_code) == (3, 3, "ConnectionError")

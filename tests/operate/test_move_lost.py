@@ -23,6 +23,8 @@ from proof.conformance.build import claim_all, enqueue
 from tests.operate.moving import Lost, Shaky, through
 from tests.support.vanishing import KINDS, Vanishing, find_vanishing
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 
 @pytest.fixture(params=KINDS)
 def first(request: pytest.FixtureRequest) -> Vanishing:
@@ -55,6 +57,7 @@ async def ids_in(url: str, clock: FakeClock) -> list[str]:
         await store.close()
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_move_that_is_refused_makes_nothing_where_it_would_have_led(
     first: Vanishing, second: Vanishing, clock: FakeClock
 ) -> None:

@@ -14,7 +14,7 @@ from penstock.operate.notices import QUEUE, TYPE, NotDelivered, deliver
 from penstock.testing import FakeClock, drain
 from tests.support.receiver import APPRISE, Receiver, receiving
 
-pytestmark = APPRISE
+pytestmark = [APPRISE, pytest.mark.thorough("postgres", "valkey")]
 
 
 @pytest.fixture
@@ -47,6 +47,7 @@ async def notices(app: Penstock) -> list[Any]:
     return await app.find(type=TYPE, limit=100)
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_an_alert_is_delivered_acknowledged_and_resolved(
     routed: Penstock, receiver: Receiver, clock: FakeClock
 ) -> None:

@@ -14,7 +14,10 @@ from penstock.operate.run_again import ran_again_as, ran_again_from, steps_after
 from penstock.store.contract import AuditFilter
 from penstock.testing import FakeClock, drain
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
 
+
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_completed_job_is_run_again_with_the_same_call_and_options(
     app: Penstock, clock: FakeClock
 ) -> None:

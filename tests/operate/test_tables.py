@@ -29,6 +29,8 @@ from penstock.testing import FakeClock
 from proof.conformance.build import enqueue
 from tests.support.places import Place
 
+pytestmark = pytest.mark.thorough("postgres", "valkey")
+
 KNOWN = {"links": extension, "outbox": outbox}
 URL = "http://127.0.0.1:1/"
 
@@ -279,6 +281,7 @@ def tables(place: Place, tmp_path: Path) -> str | None:
     return f"sqlite:///{tmp_path}/tables.db" if "redis" in place.url else None
 
 
+@pytest.mark.quick("postgres", "valkey")
 async def test_a_tenant_is_erased_everywhere_and_others_stay(
     place: Place, tables: str | None, clock: FakeClock
 ) -> None:

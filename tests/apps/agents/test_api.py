@@ -20,6 +20,8 @@ from tests.apps.agents.furnish import ANSWER, TENANT, Receiver, furnish, hold_se
 from tests.apps.agents.serving import app, receiver  # noqa: F401
 from tests.server.conftest import TokenMaker, http, make_token  # noqa: F401
 
+pytestmark = pytest.mark.thorough("postgres")
+
 Http = httpx.AsyncClient
 
 
@@ -30,6 +32,7 @@ async def server(app: Penstock) -> AsyncIterator[FastAPI]:  # noqa: F811
         yield made
 
 
+@pytest.mark.quick("postgres")
 async def test_a_memory_is_added_found_by_meaning_changed_and_forgotten(http: Http) -> None:  # noqa: F811
     said = {"content": "Ada lives in Turin.", "user_id": "ada", "at": "2026-01-02T03:04:05Z"}
     added = (await http.post("/api/agents/memories", json=said)).json()

@@ -16,6 +16,8 @@ from tests.apps.agents.furnish import TENANT, Receiver, furnish, hold_session, r
 from tests.apps.agents.serving import app, receiver  # noqa: F401
 from tests.server.dashboard.conftest import Browser, browser, http, log_in, server  # noqa: F401
 
+pytestmark = pytest.mark.thorough("postgres")
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 ALL = ("memories", "memories?view=graph", "sessions", "patterns", "webhooks", "quotas", "exports")
 
@@ -38,6 +40,7 @@ def test_every_class_of_a_template_has_a_rule() -> None:
             assert set(words.split()) <= known, path
 
 
+@pytest.mark.quick("postgres")
 async def test_every_page_says_how_to_begin_when_there_is_nothing(browser: Browser) -> None:  # noqa: F811
     assert "app.agents.memories.add" in await browser.text("agents/memories")
     assert "app.agents.sessions.open" in await browser.text("agents/sessions")

@@ -26,6 +26,8 @@ from tests.apps.recorder.test_validate import Model
 from tests.apps.recorder.told import LOCKED, say
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 QUIET = 300
 USUAL = {"min_confidence": 0.6, "categories": []}
 
@@ -53,6 +55,7 @@ async def enqueued(app: Penstock) -> int:
     return len(await app.store.reader.find(JobFilter(type=EXTRACT, limit=100)))
 
 
+@pytest.mark.quick("postgres")
 async def test_a_session_that_ended_is_looked_through_when_all_of_it_is_validated(
     app: Penstock,
 ) -> None:

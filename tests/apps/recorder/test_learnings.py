@@ -17,6 +17,8 @@ from penstock.testing.clock import FakeClock
 from tests.apps.recorder.publishing import a_learning
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def app(request: pytest.FixtureRequest) -> AsyncIterator[Penstock]:
@@ -26,6 +28,7 @@ async def app(request: pytest.FixtureRequest) -> AsyncIterator[Penstock]:
         yield app
 
 
+@pytest.mark.quick("postgres")
 async def test_they_are_listed_page_by_page_the_latest_first(app: Penstock) -> None:
     made = [await a_learning(app, f"Number {n}") for n in range(5)]
     learnings, listed = Learnings(app), []

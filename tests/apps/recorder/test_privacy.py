@@ -24,6 +24,8 @@ from penstock.testing.clock import FakeClock
 from tests.apps.recorder.sessions import RECORDER, learn, record
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 SAID = "The retry budget was reset by every 429"
 
 
@@ -65,6 +67,7 @@ async def everything(app: Penstock) -> str:
     return "\n".join([*parts, *(str(event) for event in events)])
 
 
+@pytest.mark.quick("postgres")
 async def test_a_deleted_session_is_gone_from_every_table_and_another_one_stays(
     app: Penstock,
 ) -> None:

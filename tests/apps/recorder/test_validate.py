@@ -21,6 +21,8 @@ from penstock.testing.clock import FakeClock
 from tests.apps.recorder.told import LOCKED, say, session_of
 from tests.support.places import find_place
 
+pytestmark = pytest.mark.thorough("postgres")
+
 NAME = "Ada Lovelace"
 
 
@@ -50,6 +52,7 @@ async def everything(app: Penstock) -> str:
     return f"{found} {events}"
 
 
+@pytest.mark.quick("postgres")
 async def test_a_name_is_gone_from_messages_log_and_what_was_derived(app: Penstock) -> None:
     conversation = await say(app, ("user", f"my name is {NAME}"), ("assistant", f"Hello {NAME}"))
     await catch_up(app)

@@ -8,6 +8,8 @@ from penstock.store.contract import Resolution
 from penstock.testing import drain
 from proof.conformance.build import dead_job
 
+pytestmark = pytest.mark.thorough("postgres+redis", "postgres", "valkey")
+
 DEAD = "/api/dead-letters"
 
 
@@ -41,6 +43,7 @@ async def test_letters_are_listed_by_group_page_by_page(
 
 
 @pytest.mark.every_store
+@pytest.mark.quick("postgres+redis", "postgres", "valkey")
 async def test_groups_are_listed_page_by_page(app: Penstock, http: AsyncClient) -> None:
     for place in range(5):
         await dead_job(app.store, type=f"t{place}")

@@ -28,6 +28,8 @@ from tests.apps.agents.maintenance.plays import (
 )
 from tests.apps.agents.raw import change, rows
 
+pytestmark = pytest.mark.thorough("postgres")
+
 
 def read_lines(data: bytes) -> list[Any]:
     return [json.loads(line) for line in data.splitlines()]
@@ -63,6 +65,7 @@ async def test_a_deletion_can_be_repeated(stage: Stage) -> None:
     assert certificate["left"] == {}
 
 
+@pytest.mark.quick("postgres")
 async def test_an_archive_holds_all_of_a_tenant_and_nothing_of_another(
     agents: Penstock, clock: FakeClock
 ) -> None:

@@ -29,6 +29,8 @@ from penstock.testing import FakeClock, drain
 from penstock.upkeep.schedules import fire_due
 from tests.apps.agents.raw import rows
 
+pytestmark = pytest.mark.thorough("postgres")
+
 DAY = 86_400
 
 
@@ -63,6 +65,7 @@ def used(app: Penstock, measure: str = "jobs", tenant: str = "north") -> float:
     return float(rows(app, asked, tenant, measure)[0][0])
 
 
+@pytest.mark.quick("postgres")
 async def test_no_more_jobs_come_in_than_the_quota_allows(busy: Penstock) -> None:
     await busy.agents.quotas.set("north", "jobs", 7, period="day")
     assert await bring(busy, 20) == 7

@@ -12,6 +12,8 @@ from penstock.testing import FakeClock, drain
 from tests.apps.agents.killing import Play, Stage, twice_and_killed
 from tests.apps.agents.raw import rows
 
+pytestmark = pytest.mark.thorough("postgres")
+
 COFFEE = (
     "Ada likes strong coffee in the morning.",
     "Ada likes strong black coffee every morning.",
@@ -80,6 +82,7 @@ async def test_a_consolidation_leaves_the_same_wherever_it_was_killed(stage: Sta
     assert len(halved) == 3
 
 
+@pytest.mark.quick("postgres")
 async def test_what_is_alike_becomes_one_semantic_memory(agents: Penstock) -> None:
     *coffee, other = await given(agents, *COFFEE, OTHER)
     assert await consolidated(agents, memoryIds=[*coffee, other], userId="ada") == {

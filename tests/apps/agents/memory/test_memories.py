@@ -10,6 +10,8 @@ from penstock.operate.actor import Actor
 from penstock.testing import FakeClock
 from tests.apps.agents.raw import rows
 
+pytestmark = pytest.mark.thorough("postgres")
+
 
 async def add(app: Penstock, *contents: str, **more: object) -> list[str]:
     """Remember things of Ada; their ids."""
@@ -20,6 +22,7 @@ async def add(app: Penstock, *contents: str, **more: object) -> list[str]:
     ]
 
 
+@pytest.mark.quick("postgres")
 async def test_a_memory_and_its_vector_are_one_commit(agents: Penstock) -> None:
     [known] = await add(agents, "Ada lives in Turin.", tenant="north", workspace="w")
     found = rows(agents, "SELECT id, tenant_id, workspace_id, user_id FROM agents_memories")

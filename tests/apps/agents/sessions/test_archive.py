@@ -17,6 +17,8 @@ from tests.apps.agents.killing import Play, Stage, twice_and_killed
 from tests.apps.agents.learning.tasks import BY_HAND, asked, close_session, days_ago, run
 from tests.apps.agents.raw import rows
 
+pytestmark = pytest.mark.thorough("postgres")
+
 WEEK = 7 * 86_400
 
 
@@ -39,6 +41,7 @@ async def give(app: Penstock, clock: FakeClock) -> None:
     clock.advance(WEEK + 1)
 
 
+@pytest.mark.quick("postgres")
 async def test_sessions_that_are_over_are_in_a_file_for_each_tenant(
     agents: Penstock, clock: FakeClock
 ) -> None:

@@ -22,6 +22,8 @@ from tests.apps.agents.raw import rows
 from tests.apps.agents.webhooks.conftest import deliver
 from tests.apps.agents.webhooks.receiver import Receiver, answering, hanging_up
 
+pytestmark = pytest.mark.thorough("postgres")
+
 HOUR = 3_600
 WORD = "-".join(("not", "a", "word", "to", "guess"))
 
@@ -40,6 +42,7 @@ def log_of(app: Penstock) -> list[tuple[Any, ...]]:
     )
 
 
+@pytest.mark.quick("postgres")
 async def test_a_delivery_is_signed_as_others_libraries_verify_it(
     hooks: Penstock, receiver: Receiver, clock: FakeClock
 ) -> None:

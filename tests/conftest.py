@@ -186,7 +186,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     test = metafunc.definition
     marked = LONG or test.get_closest_marker("every_store") is not None
     chosen = any("kind_of_store" in mark.args[0] for mark in test.iter_markers("parametrize"))
-    if "kind_of_store" in metafunc.fixturenames and marked and not chosen:
+    fixtures = metafunc._arg2fixturedefs.get("kind_of_store")
+    if marked and not chosen and fixtures and not fixtures[-1].params:
         metafunc.parametrize("kind_of_store", KINDS)
 
 
